@@ -29,6 +29,8 @@ mod hosted_clusters_api;
 mod hosted_clusters_faults;
 #[path = "install/main.rs"]
 mod install;
+#[path = "kubevirt_provider/main.rs"]
+mod kubevirt_provider;
 #[path = "lost_responses/main.rs"]
 mod lost_responses;
 #[path = "migration/main.rs"]

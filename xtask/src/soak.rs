@@ -21,8 +21,8 @@ const SIDE_BY_SIDE: [&str; 2] = [
     "clusters_on_private_and_standard_types_coexist",
 ];
 
-/// The test of clusters without a cloud.
-const PLATFORMS: [&str; 2] = ["platforms", "clusters_run_on_platforms_agent_and_none"];
+/// The module with tests of clusters without a cloud.
+const PLATFORMS: &str = "platforms";
 
 /// The test of the tunnel to nodes, and the variable and its value with which it measures more.
 const TUNNEL: [&str; 2] = [
@@ -37,6 +37,12 @@ const CATALOGS: &str = "olm";
 /// The test of log-in.
 const LOGIN: [&str; 2] = ["login", "users_of_an_external_provider_log_in"];
 
+/// The test of KubeVirt's stock provider.
+const KUBEVIRT_PROVIDER: [&str; 2] = [
+    "kubevirt_provider",
+    "the_stock_kubevirt_provider_makes_the_same_requests_behind_the_proxy",
+];
+
 /// The test of a control plane's rollout and upgrade.
 const ROLLOUT: [&str; 2] = ["rollout", "all_components_roll_out_in_order"];
 
@@ -50,11 +56,12 @@ const MANAGERS: &str = "cluster_api_managers_continue_after_migration";
 /// The variables for the size of a fleet and how often its operator is killed, and the test.
 const FLEET: [&str; 2] = ["HYPERSHIFT_FLEET", "HYPERSHIFT_FLEET_KILLS"];
 const MIGRATED: &str = "a_fleet_migrates_automatically";
-/// The test of a migration under load.
+/// The test of a migration under load, and the variable that chooses its machines.
 const LIVE: [&str; 2] = [
     "migration_live",
     "migration_under_load_keeps_api_and_workers_available",
 ];
+const PLATFORM: &str = "HYPERSHIFT_MIGRATION_PLATFORM";
 /// The variables that select faults, and the test.
 const FAULTS: [&str; 3] = [
     "HYPERSHIFT_FAULTS",
@@ -71,7 +78,7 @@ const NODES: [&str; 9] = [
     ROLLOUT[0],
     LIFE,
     LIVE[0],
-    PLATFORMS[0],
+    PLATFORMS,
     SIDE_BY_SIDE[0],
     TUNNEL[0],
 ];
@@ -106,9 +113,13 @@ pub(crate) enum Soak {
         kills: u32,
     },
     /// A hosted cluster with a worker migrates while a client reads and writes its API, and a workload runs on its node.
-    /// The client must see no error, and the cloud must get no call that changes anything. Requires Linux and root, and takes about
-    /// ten minutes.
-    MigrationLive,
+    /// The client must see no error, and the platform of the worker must get no request that changes anything. Requires
+    /// Linux and root, and takes about ten minutes.
+    MigrationLive {
+        /// The platform of the worker: the fake cloud of the testbed, or its Agent service.
+        #[arg(long, value_enum, default_value_t = Platform::Aws)]
+        platform: Platform,
+    },
     /// Two replicas of each operator; their leaders are killed and frozen at random while hosted clusters change. The
     /// audit log is checked at the end: no cluster is written by two operators, none in two epochs at once.
     Operator {
@@ -144,25 +155,39 @@ pub(crate) enum Soak {
     /// Log-in to a hosted cluster: the password of kubeadmin, identity providers that are refused, and tokens of a real
     /// `OpenID` Connect provider. Requires Linux and root, and takes about ten minutes.
     Login,
+    /// The stock provider of KubeVirt, directly and behind the proxy, makes the same requests with the same result. The
+    /// provider is built, and virtual machines only have a status. Takes about six minutes.
+    KubevirtProvider,
     /// All components of a control plane on one node roll out in the order of their dependencies, when the cluster is
     /// created and when it is upgraded. Requires Linux and root, and takes about 15 minutes.
     Rollout,
     /// Hosted clusters without a cloud: one with machines of an Agent service, which are bound, released and bound
-    /// again, and one with a machine that a user provides. A stand-in replaces the provider for Agent and its
-    /// service. Requires Linux and root, and takes about ten minutes.
+    /// again, one with a machine that a user provides, and one with virtual machines of KubeVirt, of which one fails and
+    /// is replaced. Stand-ins replace the provider for Agent, its service, and KubeVirt. Requires Linux and root, and
+    /// takes about twenty minutes.
     Platforms,
     /// The tunnel between a hosted API server and its nodes: logs, exec, attach, port-forward, top, webhooks; then the
     /// loss of the server, of an agent, and of all agents for a minute; then 100 commands at once and a stream of 1 GiB,
     /// each next to a direct connection. Requires Linux and root, and takes about fifteen minutes.
     Tunnel,
     /// The whole lifecycle of a hosted cluster on nodes: workers join, run workloads, are scaled, repaired and upgraded,
-    /// by replacement and in place; the control plane is upgraded; everything is destroyed. `cargo xtask test` runs the
-    /// part without repairs and upgrades, with private types. Requires Linux and root, and takes about 20 minutes.
+    /// by replacement and in place; the control plane is upgraded; a pool is tagged, autoscaled, and loses a spot
+    /// instance; each kind of node configuration is changed; everything is destroyed. `cargo xtask test` runs the part
+    /// with scaling only, with private types. Requires Linux and root, and takes about an hour.
     Life {
         /// The groups that its Cluster API objects are in.
         #[arg(long, value_enum, default_value_t = Types::Standard)]
         types: Types,
     },
+}
+
+/// Platforms of a cluster that migrates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Platform {
+    /// Instances.
+    Aws,
+    /// Hosts of an Agent service.
+    Agent,
 }
 
 /// Groups of Cluster API.
@@ -188,7 +213,10 @@ pub(crate) fn run(soak: &Soak) -> Result<ExitCode> {
             let chosen = [(fleet, clusters.to_string()), (often, kills.to_string())];
             test("migration_fleet", MIGRATED, &chosen)
         }
-        Soak::MigrationLive => fixed(LIVE),
+        Soak::MigrationLive { platform } => {
+            let [module, name] = LIVE;
+            test(module, name, &[(PLATFORM, platform.name().to_owned())])
+        }
         Soak::Operator { period } => {
             let seconds = period.as_secs().to_string();
             test("operator", RACE, &[(SECONDS, seconds)])
@@ -200,9 +228,10 @@ pub(crate) fn run(soak: &Soak) -> Result<ExitCode> {
             test("hosted_clusters_faults", OUTLIVED, &chosen)
         }
         Soak::SideBySide => fixed(SIDE_BY_SIDE),
-        Soak::Platforms => fixed(PLATFORMS),
+        Soak::Platforms => tests(PLATFORMS, &[&format!("{PLATFORMS}::")], &[]),
         Soak::Catalogs => tests(CATALOGS, &[&format!("{CATALOGS}::")], &[]),
         Soak::Login => fixed(LOGIN),
+        Soak::KubevirtProvider => fixed(KUBEVIRT_PROVIDER),
         Soak::Rollout => fixed(ROLLOUT),
         Soak::Tunnel => {
             let [program, name] = TUNNEL;
@@ -212,6 +241,18 @@ pub(crate) fn run(soak: &Soak) -> Result<ExitCode> {
         Soak::Life { types } => {
             let selected = format!("{LIFE}::");
             tests(LIFE, &[&selected], &[(TYPES, types.name().to_owned())])
+        }
+    }
+}
+
+// === impl Platform ===
+
+impl Platform {
+    /// How the test calls it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Aws => "aws",
+            Self::Agent => "agent",
         }
     }
 }
@@ -363,12 +404,20 @@ mod tests {
         let [program, name] = LIVE;
         let text = read(&format!("{program}/main.rs"));
         assert!(text.contains(&format!("async fn {name}()")));
+        let chosen = [PLATFORM, Platform::Aws.name(), Platform::Agent.name()];
+        assert!(
+            chosen
+                .iter()
+                .all(|word| text.contains(&format!("{word:?}")))
+        );
         let text = read(&format!("{CATALOGS}/main.rs"));
         assert_eq!(text.matches("cargo xtask soak catalogs").count(), 2);
+        let text = read(&format!("{PLATFORMS}/main.rs"));
+        assert_eq!(text.matches("cargo xtask soak platforms").count(), 2);
         let named = [
             (SIDE_BY_SIDE, "side-by-side"),
-            (PLATFORMS, "platforms"),
             (LOGIN, "login"),
+            (KUBEVIRT_PROVIDER, "kubevirt-provider"),
             (ROLLOUT, "rollout"),
             (TUNNEL, "tunnel"),
         ];

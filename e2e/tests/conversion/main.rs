@@ -10,7 +10,7 @@
 //!    away is made up for by itself (C07).
 //! 5. The backends do nothing else: they write nothing, and their rights let them write nothing.
 
-mod backend;
+pub(crate) mod backend;
 mod fixture;
 mod install;
 mod load;
@@ -21,7 +21,7 @@ mod renewal;
 mod replicas;
 mod reviews;
 mod round_trip;
-mod shims;
+pub(crate) mod shims;
 mod stored;
 
 use anyhow::{Result, ensure};

@@ -1,16 +1,22 @@
 //! A hosted cluster for real: from an empty management cluster to workers that joined by their pool's user data, and back;
-//! and its behavior in between, when a worker fails and when everything gets another release.
+//! and its behavior in between, when a worker fails, when everything gets another release, when a pool is tagged,
+//! autoscaled, or loses a spot instance, and when the configuration of nodes changes.
 //!
 //! What it does in a stage is in [`testbed::hosted`] and in the modules beside. It is on private types, unless the variable
 //! `HYPERSHIFT_TYPES` says `standard` (`cargo xtask soak life`). It needs root; without it, it says so and does nothing.
 
 pub(crate) mod aggregated;
+mod autoscaled;
 pub(crate) mod break_glass;
+mod configured;
+mod configured_files;
 mod control_plane;
 mod observe;
 mod pod_security;
 mod pools;
 mod repair;
+mod spot;
+mod tags;
 mod timeline;
 
 use anyhow::{Result, bail};
@@ -75,6 +81,37 @@ async fn repaired_and_upgraded(fixture: &Fixture) -> Result<()> {
     repair::replaces_a_dead_worker(fixture, &cluster, &guest, WORKERS).await?;
     upgrade(fixture, &cluster, &guest).await?;
     cluster.destroy().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: cargo xtask soak life"]
+async fn a_pool_is_tagged_autoscaled_and_interrupted() -> Result<()> {
+    let _turn = TURN.lock().await;
+    let builder = NodeTestbed::builder("hosted-cluster-pool");
+    hosted::play(builder, tagged_autoscaled_and_interrupted).await
+}
+
+async fn tagged_autoscaled_and_interrupted(fixture: &Fixture) -> Result<()> {
+    let capi_types = capi_types()?;
+    fixture.install(capi_types, &[]).await?;
+    let cluster = Cluster::new(fixture, "demo", capi_types);
+    cluster.create(&["--node-pool-replicas=1"]).await?;
+    let guest = cluster.comes_up().await?;
+    timeline::show(fixture, &cluster).await?;
+    cluster.has_workers(&guest, 1).await?;
+    tags::reach_running_instances(fixture, &cluster).await?;
+    autoscaled::follows_its_pods(fixture, &cluster, &guest).await?;
+    spot::replaces_an_interrupted_worker(fixture, &cluster, &guest).await?;
+    cluster.destroy().await
+}
+
+/// Checks F04 and O07.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: cargo xtask soak life"]
+async fn nodes_have_each_kind_of_configuration() -> Result<()> {
+    let _turn = TURN.lock().await;
+    let builder = NodeTestbed::builder("hosted-cluster-config");
+    hosted::play_with_machine_config(builder, configured::scenario).await
 }
 
 /// A pool of an older minor version joins; then all of the cluster gets a newer release.

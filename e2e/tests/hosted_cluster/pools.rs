@@ -348,7 +348,8 @@ fn has(pool: &Value, release: &Release) -> Result<()> {
     condition(pool, "AllNodesHealthy")
 }
 
-async fn of_pool(cluster: &Cluster<'_>, pool: &str) -> Result<Vec<Value>> {
+/// The machines of a pool.
+pub(crate) async fn of_pool(cluster: &Cluster<'_>, pool: &str) -> Result<Vec<Value>> {
     let reference = format!("{NAMESPACE}/{pool}");
     let mut machines = cluster.machines().await?;
     machines.retain(|one| one["metadata"]["annotations"][NODE_POOL.key()] == reference.as_str());

@@ -29,6 +29,8 @@ pub(crate) struct Fixture {
     pub(crate) old: OldReleases,
     /// Releases that are read for one stage only.
     pub(crate) fresh: [String; 3],
+    /// A release that nodes may not have yet, and one that they should not have any more.
+    pub(crate) skewed: [String; 2],
     pub(crate) slow: SlowRegistries,
     _releases: Releases,
 }
@@ -36,14 +38,19 @@ pub(crate) struct Fixture {
 // === impl Fixture ===
 
 impl Fixture {
-    pub(crate) async fn prepare(testbed: &mut Testbed) -> Result<Self> {
-        Self::with_flags(testbed, &[]).await
-    }
-
-    /// The same; the operators have these flags, too.
+    /// Prepares; the operators have these flags, too.
     pub(crate) async fn with_flags(
         testbed: &mut Testbed,
         flags: &[(&'static str, &str)],
+    ) -> Result<Self> {
+        Self::with(testbed, flags, &[]).await
+    }
+
+    /// The same; the operators have these variables of the environment, too.
+    pub(crate) async fn with(
+        testbed: &mut Testbed,
+        flags: &[(&'static str, &str)],
+        variables: &[(&'static str, &str)],
     ) -> Result<Self> {
         install_kinds(testbed).await?;
         crds::install(&testbed.admin, &kinds::of_provider()).await?;
@@ -59,6 +66,10 @@ impl Fixture {
             releases.push("4.21.1").await?,
             releases.push("4.21.2").await?,
             releases.push("4.21.3").await?,
+        ];
+        let skewed = [
+            releases.push("4.23.0").await?,
+            releases.push("4.18.5").await?,
         ];
         let slow = SlowRegistries::start(&releases.address()).await?;
         step.done();
@@ -81,6 +92,9 @@ impl Fixture {
             let identity = flags.iter().fold(identity, |identity, (name, value)| {
                 identity.with_flag(name, *value)
             });
+            let identity = variables.iter().fold(identity, |identity, (name, value)| {
+                identity.with_variable(name, *value)
+            });
             operators.push(Running::start(testbed, identity).await?);
         }
         Ok(Self {
@@ -89,6 +103,7 @@ impl Fixture {
             older,
             old,
             fresh,
+            skewed,
             slow,
             _releases: releases,
         })

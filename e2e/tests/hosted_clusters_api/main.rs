@@ -1,14 +1,20 @@
 //! Hosted clusters and node pools on a real API server, without nodes: what the operators make of them, with the rights
 //! that an installation grants. No pod runs; the test writes the status of control planes.
 
+mod adopted;
+mod agents_shared;
 mod cluster;
 mod collision;
 mod command;
 mod control_plane;
 mod fixture;
+mod from_zero;
+mod further_pool;
 mod old_releases;
 mod other_platforms;
+mod poison;
 mod pool;
+mod refusals;
 mod slow_registries;
 mod stages;
 mod unreadable;
@@ -18,8 +24,8 @@ use anyhow::Result;
 use testbed::progress::Progress;
 use testbed::testbed::Testbed;
 
-/// One cluster on either side, from its creation to its end, and one that is made by the command line (O04, O05, O06).
-/// Checks O04, O05 and O06.
+/// One cluster on either side, from its creation to its end, and one that is made by the command line.
+/// Checks O04, O05, O06 and O07.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hosted_clusters_are_created_reconciled_and_deleted() -> Result<()> {
     let mut testbed = Testbed::start("hosted-clusters", Progress::detect()).await?;

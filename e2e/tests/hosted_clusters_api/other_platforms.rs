@@ -19,16 +19,16 @@ use crate::hosted_clusters_api::fixture::{Fixture, NAMESPACE};
 
 /// Where the machines are that an Agent service has found.
 const AGENTS: &str = "agents";
-const AGENT_CLUSTERS: Resource<'_> = Resource::new(
+pub(crate) const AGENT_CLUSTERS: Resource<'_> = Resource::new(
     "capi-provider.agent-install.openshift.io/v1beta1",
     "agentclusters",
 );
-const AGENT_TEMPLATES: Resource<'_> = Resource::new(
+pub(crate) const AGENT_TEMPLATES: Resource<'_> = Resource::new(
     "capi-provider.agent-install.openshift.io/v1beta1",
     "agentmachinetemplates",
 );
 const CLUSTERS: Resource<'_> = Resource::new("cluster.hypershift.openshift.io/v1beta2", "clusters");
-const MACHINE_SETS: Resource<'_> =
+pub(crate) const MACHINE_SETS: Resource<'_> =
     Resource::new("cluster.hypershift.openshift.io/v1beta2", "machinesets");
 
 /// One cluster of each kind, from its creation to its end.
@@ -139,7 +139,7 @@ async fn none(admin: &ApiClient, fixture: &Fixture) -> Result<()> {
 
 /// The Service by which nodes find their configuration on a port of the management cluster's nodes, as the control plane
 /// would make it.
-async fn ignition_is_published(admin: &ApiClient, namespace: &str) -> Result<()> {
+pub(crate) async fn ignition_is_published(admin: &ApiClient, namespace: &str) -> Result<()> {
     let service = json!({
         "apiVersion": "v1",
         "kind": "Service",

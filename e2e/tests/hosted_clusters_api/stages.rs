@@ -15,8 +15,10 @@ use crate::hosted_clusters_api::cluster::{
     ACCOUNTS, Cluster, DEPLOYMENTS, NODE_POOLS, POLICIES, ROLES, SECRETS, gone,
 };
 use crate::hosted_clusters_api::fixture::{Fixture, NAMESPACE};
+use crate::hosted_clusters_api::from_zero::Ec2;
 use crate::hosted_clusters_api::{
-    command, control_plane, old_releases, other_platforms, pool, unreadable, virtual_machines,
+    adopted, agents_shared, command, control_plane, from_zero, old_releases, other_platforms, pool,
+    refusals, unreadable, virtual_machines,
 };
 
 /// How long nothing may be written.
@@ -25,7 +27,10 @@ const REST: Duration = Duration::from_secs(4);
 const SETTLED: Duration = Duration::from_secs(2);
 
 pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
-    let fixture = Fixture::prepare(testbed).await?;
+    let ec2 = Ec2::start(testbed).await?;
+    let url = ec2.url();
+    let variables = [("AWS_ENDPOINT_URL_EC2", url.as_str())];
+    let fixture = Fixture::with(testbed, &ec2.flags(), &variables).await?;
     let testbed = &*testbed;
     let admin = &testbed.admin;
     let step = testbed.progress.step("clusters are made");
@@ -53,6 +58,28 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
     step.done();
     let step = testbed
         .progress
+        .step("the autoscaler knows what machines have that are not there");
+    for cluster in Cluster::ALL {
+        let annotated = from_zero::is_annotated(&cluster, admin).await;
+        annotated.context(cluster.name)?;
+    }
+    step.done();
+    let step = testbed
+        .progress
+        .step("pools that are refused go on with what they have");
+    let [first, _] = &Cluster::ALL;
+    refusals::hold_up_nothing(first, admin, &fixture).await?;
+    step.done();
+    let step = testbed
+        .progress
+        .step("pools of upstream's operator keep their machines");
+    for cluster in Cluster::ALL {
+        let kept = adopted::pools_keep_their_machines(&cluster, testbed, &fixture).await;
+        kept.context(cluster.name)?;
+    }
+    step.done();
+    let step = testbed
+        .progress
         .step("objects that do not deserialize hold up no other");
     unreadable::objects_hold_up_no_other(testbed).await?;
     step.done();
@@ -60,6 +87,11 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
         .progress
         .step("clusters without a cloud come and go");
     other_platforms::live(admin, &fixture).await?;
+    step.done();
+    let step = testbed
+        .progress
+        .step("clusters of two tenants use the same Agents");
+    agents_shared::live(testbed, &fixture).await?;
     step.done();
     let step = testbed
         .progress

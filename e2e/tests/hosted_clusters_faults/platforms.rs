@@ -2,15 +2,16 @@
 //! control plane to another platform, and the result is the same as without a death.
 //!
 //! No real cluster changes its platform. hypershift-operator is stopped meanwhile, because it would take the change back,
-//! and the HostedControlPlane is changed in its place.
+//! and the HostedControlPlane is changed in its place, without the rule of its CRD that refuses that.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use testbed::client::Patch;
+use testbed::client::{ApiClient, Patch, Resource};
 use testbed::conditions::{is_true, untrue};
+use testbed::operator::SOON;
 use testbed::wait;
 
 use crate::hosted_clusters_faults::canonical::Snapshot;
@@ -55,6 +56,11 @@ const PLATFORMS: [Platform; 4] = [
     },
 ];
 
+const CRDS: Resource<'_> = Resource::new("apiextensions.k8s.io/v1", "customresourcedefinitions");
+const RULES: &str = "x-kubernetes-validations";
+/// The message of the rule that a cluster stays on its platform.
+const RULE: &str = "the platform is chosen once";
+
 /// The components that this covers.
 pub(crate) fn components() -> impl Iterator<Item = &'static str> {
     PLATFORMS
@@ -68,6 +74,7 @@ pub(crate) async fn scenario(fixture: &Fixture<'_>, replicas: &mut Replicas<'_>)
     fixture.fault_points.lock().rests();
     life::create(fixture, replicas).await.context("create")?;
     replicas.stop_hypershift();
+    allow_moves(&fixture.testbed.admin).await?;
     let path = CONTROL_PLANES.named(CONTROL_PLANE, NAME);
     let control_plane = fixture.testbed.admin.get(&path).await?;
     let original = &control_plane["spec"]["platform"];
@@ -78,6 +85,44 @@ pub(crate) async fn scenario(fixture: &Fixture<'_>, replicas: &mut Replicas<'_>)
     }
     replicas.start_hypershift().await?;
     life::delete(fixture, replicas).await.context("delete")
+}
+
+/// Removes the rule of the CRD that a control plane stays on its platform.
+async fn allow_moves(admin: &ApiClient) -> Result<()> {
+    let path = format!("{}/hostedcontrolplanes.hypershift.openshift.io", CRDS.all());
+    let mut crd = admin.get(&path).await?;
+    let removed = without_rules(&mut crd["spec"], RULE);
+    ensure!(removed > 0, "no rule of the CRD says: {RULE}");
+    admin.replace(&path, &crd).await?;
+    Ok(())
+}
+
+/// Removes the rules whose message has this text, and returns how many there were.
+fn without_rules(value: &mut Value, text: &str) -> usize {
+    let mut removed = 0;
+    match value {
+        Value::Object(fields) => {
+            for (field, value) in fields {
+                if let (RULES, Value::Array(rules)) = (field.as_str(), &mut *value) {
+                    let before = rules.len();
+                    let has =
+                        |rule: &Value| rule["message"].as_str().is_some_and(|it| it.contains(text));
+                    rules.retain(|rule| !has(rule));
+                    removed += before - rules.len();
+                } else {
+                    removed += without_rules(value, text);
+                }
+            }
+        }
+        Value::Array(items) => {
+            removed += items
+                .iter_mut()
+                .map(|item| without_rules(item, text))
+                .sum::<usize>();
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+    removed
 }
 
 /// Moves there and back without a death, and with deaths. Returns how many there were.
@@ -138,7 +183,11 @@ async fn moved(
     let admin = &fixture.testbed.admin;
     let path = CONTROL_PLANES.named(CONTROL_PLANE, NAME);
     let change = json!({ "spec": { "platform": platform } });
-    admin.patch(&path, Patch::Merge, &change).await?;
+    // The API server takes a moment until it follows a changed CRD.
+    wait::until("the platform to change", SOON, async || {
+        admin.patch(&path, Patch::Merge, &change).await.map(drop)
+    })
+    .await?;
     life::until(fixture, replicas, async || {
         let control_plane = admin.get(&path).await?;
         ensure!(

@@ -1,25 +1,68 @@
-//! The requests to the fake cloud, by its own record.
+//! Machines of the fake cloud: who has requested what of it, by its own record.
 
 use anyhow::{Context, Result, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::Request;
 use serde_json::Value;
-use testbed::hosted::Fixture;
+use testbed::hosted::{Cluster, Fixture, Identities, Platform};
 use testbed::raw::RawClient;
+
+use super::machines::Machines;
 
 /// How actions begin that change nothing.
 const READS: [&str; 4] = ["Describe", "Get", "List", "AssumeRole"];
+
+/// The instances of the fixture's cloud.
+pub(crate) struct Instances<'a> {
+    fixture: &'a Fixture,
+}
 
 /// A record that is kept from its start.
 pub(crate) struct Record {
     client: RawClient,
 }
 
+// === impl Instances ===
+
+impl<'a> Instances<'a> {
+    pub(crate) fn of(fixture: &'a Fixture) -> Self {
+        Self { fixture }
+    }
+}
+
+impl Machines for Instances<'_> {
+    type Record = Record;
+
+    fn platform(&self) -> Platform<'_> {
+        Platform::Aws
+    }
+
+    fn flags(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    async fn identify(&self, _: &Cluster<'_>, _: &mut Identities) -> Result<()> {
+        // Workers are identified by their instances already.
+        Ok(())
+    }
+
+    async fn record(&self) -> Result<Record> {
+        Record::start(self.fixture).await
+    }
+
+    async fn are_untouched(&self, record: Record) -> Result<String> {
+        let calls = record.changes_nothing().await?;
+        Ok(format!(
+            "the cloud saw {calls} calls, none of which changed anything"
+        ))
+    }
+}
+
 // === impl Record ===
 
 impl Record {
-    pub(crate) async fn start(fixture: &Fixture) -> Result<Self> {
+    async fn start(fixture: &Fixture) -> Result<Self> {
         let client = RawClient::new(&fixture.cloud.url(), None)?;
         for action in ["reset", "start"] {
             let path = format!("/moto-api/recorder/{action}-recording");
@@ -34,7 +77,7 @@ impl Record {
     }
 
     /// Fails if any client requested a change of the cloud; returns the number of requests.
-    pub(crate) async fn changes_nothing(&self) -> Result<usize> {
+    async fn changes_nothing(&self) -> Result<usize> {
         let response = self
             .client
             .get("/moto-api/recorder/download-recording")

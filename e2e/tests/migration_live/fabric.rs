@@ -1,8 +1,10 @@
-//! What a cluster's user and its cloud see of it: none of that may be created again, or gone.
+//! What a cluster's user and its platform see of it: none of that may be created again, or gone.
 
 use anyhow::Result;
 use serde_json::Value;
 use testbed::hosted::{Cluster, Guest, Identities, PODS};
+
+use super::machines::Machines;
 
 /// The components that a migration stops and starts, by the beginning of their pods' names.
 const STOPPED: [&str; 6] = [
@@ -29,9 +31,14 @@ pub(crate) struct Fabric(Identities);
 
 impl Fabric {
     /// What there is now.
-    pub(crate) async fn of(cluster: &Cluster<'_>, guest: &Guest) -> Result<Self> {
+    pub(crate) async fn of(
+        cluster: &Cluster<'_>,
+        guest: &Guest,
+        machines: &impl Machines,
+    ) -> Result<Self> {
         let admin = &cluster.fixture().testbed.admin;
         let mut all = Identities::of_workers(cluster, guest).await?;
+        machines.identify(cluster, &mut all).await?;
         for pod in admin.list(&PODS.within(&cluster.namespace())).await? {
             let name = pod["metadata"]["name"].as_str().unwrap_or_default();
             let of_job = pod["metadata"]["ownerReferences"][0]["kind"] == "Job";

@@ -11,7 +11,7 @@ use testbed::capi_storage;
 use testbed::client::Resource;
 use testbed::hosted::{Cluster, Fixture, Guest, Platform};
 
-const AGENT_MACHINES: Resource<'_> = Resource::new(
+pub(crate) const AGENT_MACHINES: Resource<'_> = Resource::new(
     "capi-provider.agent-install.openshift.io/v1beta1",
     "agentmachines",
 );

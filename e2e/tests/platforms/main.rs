@@ -1,13 +1,17 @@
-//! Hosted clusters without a cloud, on nodes: one with machines of an Agent service, and one with machines of its user.
+//! Hosted clusters without a cloud, on nodes: one with machines of an Agent service, one with machines of its user, and
+//! one with virtual machines of KubeVirt.
 //!
 //! Everything that can be real is: control planes of pods, stock Cluster API behind the proxy, kubelets that join by user
-//! data. The provider for Agent and its service are not available; [`testbed::agents`] describes their replacements, and
-//! what that does not show.
+//! data. The provider for Agent and its service are not available, and neither is KubeVirt; [`testbed::agents`] and
+//! [`testbed::virtual_machines`] describe their replacements, and what that does not show.
 //!
 //! It needs root; without it, it says so and does nothing.
 
 mod agent;
+mod agent_proxy;
+mod kubevirt;
 mod none;
+mod reach;
 
 use anyhow::Result;
 use api::group::CapiTypes;
@@ -16,6 +20,7 @@ use testbed::hosted::{self, Fixture};
 use testbed::hosts::Hosts;
 use testbed::node::NodeTestbed;
 use testbed::registry;
+use testbed::virtual_machines::{self, VirtualMachines};
 
 /// The sizes of the Agents' hosts. Pools request large ones.
 const SIZES: [&str; 3] = ["small", "large", "large"];
@@ -24,6 +29,30 @@ const SIZES: [&str; 3] = ["small", "large", "large"];
 #[ignore = "long: cargo xtask soak platforms"]
 async fn clusters_run_on_platforms_agent_and_none() -> Result<()> {
     hosted::play(NodeTestbed::builder("platforms"), scenario).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: cargo xtask soak platforms"]
+async fn a_cluster_runs_on_virtual_machines() -> Result<()> {
+    hosted::play(NodeTestbed::builder("platform-kubevirt"), on_kubevirt).await
+}
+
+async fn on_kubevirt(fixture: &Fixture) -> Result<()> {
+    let step = fixture.testbed.progress.step("KubeVirt and its provider");
+    let machines = VirtualMachines::start_on(&fixture.testbed).await?;
+    let provider = virtual_machines::provider_image(&fixture.testbed).await?;
+    step.done();
+    let flags = fixture.flags_for_kubevirt(&provider);
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let lived = async {
+        fixture.install(CapiTypes::Private, &flags).await?;
+        kubevirt::run_lifecycle(fixture, &machines).await
+    }
+    .await;
+    if lived.is_err() {
+        fixture.testbed.progress.note(&machines.said());
+    }
+    lived
 }
 
 async fn scenario(fixture: &Fixture) -> Result<()> {
@@ -46,6 +75,7 @@ async fn live(fixture: &Fixture, service: &AgentService, hosts: &Hosts) -> Resul
         .install(CapiTypes::Private, &[&registries, &provider])
         .await?;
     agent::run_lifecycle(fixture, service).await?;
+    agent_proxy::run_lifecycle(fixture, service).await?;
     none::run_lifecycle(fixture, hosts).await
 }
 

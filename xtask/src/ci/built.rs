@@ -14,10 +14,11 @@ use crate::programs::{Program, announce};
 use crate::sources::root;
 
 /// Programs of this tree that tests run: as they are, or in images.
-const PROGRAMS: [&str; 16] = [
+const PROGRAMS: [&str; 18] = [
     "agent-stand-in",
     "api-stand-in",
     "ask",
+    "autoscaler",
     "capi-proxy",
     "control-plane-operator",
     "curl",
@@ -28,6 +29,7 @@ const PROGRAMS: [&str; 16] = [
     "hypershift",
     "hypershift-operator",
     "ignite",
+    "machine-config",
     "pause",
     "resolve",
     "stand-in",

@@ -10,11 +10,12 @@ const WHOLE: [&str; 4] = [
     "rollout::",
 ];
 /// Tests that start nodes with dozens of pods, or several sets of managers.
-const HEAVY: [&str; 10] = [
+const HEAVY: [&str; 11] = [
     "cluster_api::",
     "guest::",
     "highly_available::",
     "install::nodes::",
+    "kubevirt_provider::",
     "login::",
     "migration_live::",
     "node::",
@@ -30,7 +31,7 @@ const PROVIDER: [&str; 4] = [
     "migration_managers::",
 ];
 /// Times of the longest tests in seconds, for a machine that has not run them yet.
-const LONGEST: [(&str, u64); 16] = [
+const LONGEST: [(&str, u64); 17] = [
     ("hosted_cluster::", 600),
     ("tunnel::", 600),
     ("hosted_clusters_api::", 300),
@@ -38,6 +39,7 @@ const LONGEST: [(&str, u64); 16] = [
     ("namespace_collision::", 270),
     ("migration_managers::", 300),
     ("migration::", 250),
+    ("kubevirt_provider::", 240),
     ("migration_fleet::", 200),
     ("conversion::", 140),
     ("lost_responses::", 105),
