@@ -236,7 +236,7 @@ fn merge(target: &mut Value, change: &Value) {
     match (target, change) {
         (Value::Object(target), Value::Object(change)) => {
             for (field, change) in change {
-                merge(&mut target[field], change);
+                merge(target.entry(field.clone()).or_insert(Value::Null), change);
             }
         }
         (target, change) => target.clone_from(change),
