@@ -12,6 +12,7 @@
 //! - [`declaration`]: what a component declares; [`context`]: the input of rendering.
 //! - [`certificate`]: serving and client certificates of a component.
 //! - [`proxy`], [`trust`]: proxies and CA certificates of users.
+//! - [`hash`](mod@hash): the hashes by which contents are recognised.
 //! - [`node_config`]: what all nodes of a cluster are configured with.
 //! - [`pod`]: the common pod settings, in order.
 //! - [`render`]: renders a declaration and a context to objects.
@@ -28,6 +29,7 @@ pub mod declaration;
 pub mod dependency;
 pub mod error;
 pub mod facts;
+pub mod hash;
 mod monitoring;
 pub mod names;
 pub mod node_config;

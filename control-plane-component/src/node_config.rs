@@ -7,6 +7,8 @@ use api::hypershift::v1beta1::configuration::ClusterConfiguration;
 use api::hypershift::v1beta1::image_content_source::ImageContentSource;
 use serde_json::{Value, json};
 
+use crate::hash::hash;
+
 /// Name of the MachineConfig with the FIPS mode.
 pub const FIPS: &str = "30-fips";
 /// Name of the MachineConfig with the SSH key of the user `core`.
@@ -35,15 +37,11 @@ pub fn mirrors(sources: &[ImageContentSource]) -> Option<Value> {
     (!sources.is_empty()).then(|| json!({ "imageDigestMirrors": sources }))
 }
 
-/// The hash of a cluster's OpenShift configuration, by which a payload is not rendered with an older one: 32-bit FNV-1a
-/// of its JSON, as eight hexadecimal digits.
+/// The hash of a cluster's OpenShift configuration, by which a payload is not rendered with an older one: that of its JSON.
 pub fn configuration_hash(configuration: Option<&ClusterConfiguration>) -> String {
     // Values in objects of the API always have a JSON form.
     let text = serde_json::to_string(&configuration).unwrap_or_default();
-    let hash = text.bytes().fold(0x811c_9dc5, |hash: u32, byte| {
-        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-    });
-    format!("{hash:08x}")
+    hash(text.as_bytes())
 }
 
 fn ignition() -> Value {

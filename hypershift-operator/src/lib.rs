@@ -40,6 +40,7 @@ mod fleet_metrics;
 mod handover;
 mod hosted_cluster;
 mod in_flight;
+mod kinds;
 mod legacy;
 mod management;
 mod metrics;

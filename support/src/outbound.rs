@@ -54,6 +54,24 @@ pub enum Error {
     Request(#[from] http::Error),
 }
 
+/// Connects with and without TLS, by the proxy of the environment. Servers have ten seconds to accept a connection.
+pub fn connector(roots: RootCertStore) -> HttpsConnector<Route> {
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
+    let config = ClientConfig::builder_with_provider(provider.into())
+        .with_safe_default_protocol_versions()
+        .expect("invariant: the provider knows the default protocol versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    hyper_rustls::HttpsConnectorBuilder::new()
+        .with_tls_config(config)
+        .https_or_http()
+        .enable_http1()
+        .wrap_connector(Route::new(tcp, Matcher::from_env()))
+}
+
 // === impl Http ===
 
 impl Http {
@@ -61,21 +79,7 @@ impl Http {
     pub fn new() -> Self {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        let provider = rustls::crypto::aws_lc_rs::default_provider();
-        let config = ClientConfig::builder_with_provider(provider.into())
-            .with_safe_default_protocol_versions()
-            .expect("invariant: the provider knows the default protocol versions")
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
-        let connector = hyper_rustls::HttpsConnectorBuilder::new()
-            .with_tls_config(config)
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(Route::new(tcp, Matcher::from_env()));
-        Self(Client::builder(TokioExecutor::new()).build(connector))
+        Self(Client::builder(TokioExecutor::new()).build(connector(roots)))
     }
 
     /// Sends a request until there is a response that is not transient, or no attempt is left. `build` is called for each

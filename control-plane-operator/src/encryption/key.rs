@@ -10,6 +10,7 @@ use api::hypershift::v1beta1::secret_encryption::status::{
 use api::hypershift::v1beta1::secret_encryption::{
     AwsKmsKeyEntry, KmsProvider, KmsSpec, SecretEncryptionSpec, SecretEncryptionType,
 };
+use control_plane_component::hash::hash;
 use k8s_openapi::api::core::v1::LocalObjectReference;
 use serde_json::json;
 
@@ -205,10 +206,7 @@ pub(crate) fn azure_name(key: &AzureKmsKey, vault: Option<AzureKeyVaultType>) ->
         .map(|(name, value)| format!("{}:{}", json!(name), json!(value)))
         .collect();
     let text = format!("{{{}}}", fields.join(","));
-    let hash = text.bytes().fold(0x811c_9dc5, |hash: u32, byte| {
-        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-    });
-    format!("azure-{hash:08x}")
+    format!("azure-{}", hash(text.as_bytes()))
 }
 
 /// Name of the provider of all IBM Cloud keys.

@@ -21,6 +21,7 @@ use support::error::chain;
 
 use crate::cache::{self, LABELLED, NamespaceMeta};
 use crate::context::Context;
+use crate::kinds;
 use crate::names::{CLUSTER, MANAGED_BY, OPERATOR};
 use crate::watches::{self, Lenient};
 
@@ -77,7 +78,11 @@ fn watched(ctx: &Context) -> Vec<Watched> {
             Which::Named(IGNITION),
         ),
         Watched::new(cache::IGNITION_PROXIES, service, proxy),
-        Watched::new(cache::IGNITION_ROUTES, route(), Which::Named(IGNITION)),
+        Watched::new(
+            cache::IGNITION_ROUTES,
+            kinds::route(),
+            Which::Named(IGNITION),
+        ),
         Watched::new(
             cache::API_SERVER,
             ApiResource::erase::<Endpoints>(&()),
@@ -90,16 +95,6 @@ fn watched(ctx: &Context) -> Vec<Watched> {
         ),
     ]);
     all
-}
-
-fn route() -> ApiResource {
-    ApiResource {
-        group: "route.openshift.io".to_owned(),
-        version: "v1".to_owned(),
-        api_version: "route.openshift.io/v1".to_owned(),
-        kind: "Route".to_owned(),
-        plural: "routes".to_owned(),
-    }
 }
 
 /// The HostedClusters whose objects have changed.

@@ -1,10 +1,10 @@
 //! Names of objects of a pool, and the hash in them: pure and stable, because a new name replaces nodes.
 
-use std::collections::BTreeMap;
-
 use api::hypershift::v1beta1::node_pool::NodePool;
 
 use super::LONGEST_LABEL;
+
+pub(crate) use control_plane_component::hash::{bytes_hash, data_hash, hash};
 
 /// The longest name of an object.
 const LONGEST: usize = 253;
@@ -70,39 +70,6 @@ pub(crate) fn joined(base: &str, suffix: &str, longest: usize) -> String {
     }
 }
 
-/// Eight hexadecimal digits (FNV-1a).
-pub(crate) fn hash(bytes: &[u8]) -> String {
-    let hash = bytes.iter().fold(0x811c_9dc5_u32, |hash, &byte| {
-        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-    });
-    format!("{hash:08x}")
-}
-
-/// The hash of bytes as ignition servers compute it: of their decimal numbers, as in `[1 2 3]`.
-pub(crate) fn bytes_hash(bytes: &[u8]) -> String {
-    let mut text = "[".to_owned();
-    for (index, byte) in bytes.iter().enumerate() {
-        if index > 0 {
-            text.push(' ');
-        }
-        text.push_str(&byte.to_string());
-    }
-    text.push(']');
-    hash(text.as_bytes())
-}
-
-/// The hash of the data of a ConfigMap, which is empty if the data is.
-pub(crate) fn data_hash(data: &BTreeMap<String, String>) -> String {
-    if data.is_empty() {
-        return String::new();
-    }
-    let mut text = String::new();
-    for (key, value) in data {
-        text.extend([key.as_str(), "\0", value.as_str(), "\0"]);
-    }
-    hash(text.as_bytes())
-}
-
 /// A prefix of at most `length` bytes, cut at a character boundary.
 fn cut(text: &str, length: usize) -> &str {
     let end = (0..=length.min(text.len())).rev();
@@ -136,32 +103,6 @@ mod tests {
         assert!(name.ends_with("-workers"), "{name}");
         let name = generation("dev", "dev", &"w".repeat(50));
         assert_eq!(name.len(), "dev-dev-".len() + 8);
-    }
-
-    #[test]
-    fn the_hash_is_fnv_1a() {
-        assert_eq!(hash(b""), "811c9dc5");
-        assert_eq!(hash(b"foobar"), "bf9cf968");
-    }
-
-    #[test]
-    fn other_values_are_hashed_as_text() {
-        for (bytes, text) in [
-            (b"".as_slice(), "[]"),
-            (b"{}".as_slice(), "[123 125]"),
-            (b"\x01\xff".as_slice(), "[1 255]"),
-        ] {
-            assert_eq!(bytes_hash(bytes), hash(text.as_bytes()), "{text}");
-        }
-        let data = |pairs: &[(&str, &str)]| {
-            let pairs = pairs.iter();
-            pairs
-                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-                .collect()
-        };
-        assert_eq!(data_hash(&data(&[])), "");
-        let pairs = data(&[("b", "2"), ("a", "1")]);
-        assert_eq!(data_hash(&pairs), hash(b"a\x001\x00b\x002\x00"));
     }
 
     proptest! {

@@ -21,7 +21,6 @@ use crate::control_plane_namespace::Namespace;
 use crate::pause::pause;
 use crate::platform::kubevirt::cache::{self, Wanted};
 use crate::platform::kubevirt::client::{InfraCluster, Place};
-use crate::platform::machines::Inputs;
 
 /// Has the copy created that the pool needs, and records it, and how its infrastructure cluster is reached, in the status.
 /// Returns why the pool has none although it needs one.
@@ -119,15 +118,7 @@ pub(super) async fn delete(
 fn wanted(facts: &Facts) -> Option<Wanted> {
     let release = facts.release.as_ref().ok()?;
     let release = os_stream::with_selected(&facts.pool, release)?;
-    Wanted::of(&Inputs {
-        capi: facts.capi(),
-        pool: &facts.pool,
-        cluster: &facts.cluster,
-        release: &release,
-        capabilities: &facts.capabilities,
-        infra_id: facts.infra_id(),
-        namespace: &facts.namespace,
-    })
+    Wanted::of(&facts.machine_inputs(&release))
 }
 
 /// The copy in another cluster. It is asked rarely, whatever happens.

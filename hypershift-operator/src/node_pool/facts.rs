@@ -18,6 +18,7 @@ use crate::capi::Capi;
 use crate::control_plane_namespace::ControlPlaneNamespace;
 use crate::names::node_pool as names;
 use crate::platform::aws::capacity::{Capacity, Unknown};
+use crate::platform::machines;
 
 /// What was read.
 #[derive(Debug, Clone)]
@@ -96,6 +97,19 @@ impl Facts {
     /// The id of the cluster's infrastructure: machines belong to the Cluster of this name.
     pub(crate) fn infra_id(&self) -> &str {
         self.cluster.spec.infra_id.as_deref().unwrap_or_default()
+    }
+
+    /// The inputs of a machine template of a release.
+    pub(crate) fn machine_inputs<'a>(&'a self, release: &'a Release) -> machines::Inputs<'a> {
+        machines::Inputs {
+            capi: self.capi(),
+            pool: &self.pool,
+            cluster: &self.cluster,
+            release,
+            capabilities: &self.capabilities,
+            infra_id: self.infra_id(),
+            namespace: &self.namespace,
+        }
     }
 
     /// Where machines find their configuration.

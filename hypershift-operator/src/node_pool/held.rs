@@ -16,6 +16,7 @@ use super::capacity::{self, FromZero};
 use super::conditions::Conditions;
 use super::facts::Facts;
 use super::observed::Workload;
+use super::plan::Running;
 use super::secrets::{self, Outdated, Stub};
 use super::validate::{autoscaling_problem, update_problem};
 use super::workload::{INTERRUPTIBLE_LABEL, PAUSED};
@@ -34,21 +35,7 @@ pub(crate) struct Held {
     /// Tokens of older configurations.
     pub(crate) outdated_tokens: Vec<(Secret, Outdated)>,
     /// Nothing on platforms whose machines another controller creates.
-    pub(crate) machines: Option<Machines>,
-}
-
-/// The Cluster API objects, without a template: it stays.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Machines {
-    pub(crate) workload: (ApiResource, Value),
-    /// The desired replicas, unless the autoscaler owns the number or it is not clear.
-    pub(crate) replicas: Option<i32>,
-    /// It was paused and has to be resumed.
-    pub(crate) is_resumed: bool,
-    pub(crate) health_checks: Vec<Value>,
-    pub(crate) obsolete_health_checks: Vec<String>,
-    /// Changes of machines that run: kind, name and patch. The patch names the machine's UID.
-    pub(crate) patches: Vec<(ApiResource, String, Value)>,
+    pub(crate) machines: Option<Running>,
 }
 
 /// What a pool goes on with; nothing if it has nothing yet.
@@ -101,7 +88,7 @@ fn user_data(facts: &Facts, hash: &str) -> Option<Secret> {
     Some(secrets::user_data(inputs, stub))
 }
 
-fn machines(facts: &Facts, live: &Workload, conditions: &Conditions) -> Option<Machines> {
+fn machines(facts: &Facts, live: &Workload, conditions: &Conditions) -> Option<Running> {
     let capi = facts.capi();
     let template = machines::template_kind(capi, facts.pool.spec.platform.type_)?;
     let from_zero = match capacity::from_zero(facts, &live.template) {
@@ -133,7 +120,7 @@ fn machines(facts: &Facts, live: &Workload, conditions: &Conditions) -> Option<M
     }
     let scaled = autoscaling_problem(&facts.pool).is_none();
     let replicas = autoscaling::replicas(&facts.pool, live.desired, from_zero.is_possible());
-    Some(Machines {
+    Some(Running {
         workload: (
             workload::kind(capi, facts.upgrade_type()),
             object(facts, live, &inputs),

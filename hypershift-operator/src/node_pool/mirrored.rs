@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use api::annotations::node_pool::NODE_POOL;
 use api::hypershift::v1beta1::node_pool::NodePool;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -126,22 +125,8 @@ impl<'a> Mirror<'a> {
     }
 
     fn config_map(&self, facts: &Facts) -> ConfigMap {
-        let labels = self.labels.iter().map(|label| (*label, "true"));
-        let labels = labels.chain([(MIRRORED, "true"), (NODE_POOL.key(), facts.name())]);
-        let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
-        let annotation = (NODE_POOL.key().to_owned(), names::reference(&facts.pool));
-        ConfigMap {
-            metadata: ObjectMeta {
-                namespace: Some(facts.namespace.clone()),
-                name: Some(self.name.clone()),
-                labels: Some(labels.collect()),
-                annotations: Some([annotation].into()),
-                ..ObjectMeta::default()
-            },
-            data: Some([(KEY.to_owned(), self.text.to_owned())].into()),
-            immutable: Some(false),
-            ..ConfigMap::default()
-        }
+        let labels = [&self.labels[..], &[MIRRORED]].concat();
+        tuning::config_map(facts, &self.name, &labels, (KEY, self.text))
     }
 
     /// Why it cannot be written.
@@ -162,6 +147,8 @@ impl<'a> Mirror<'a> {
 
 #[cfg(test)]
 mod tests {
+    use api::annotations::node_pool::NODE_POOL;
+
     use super::*;
     use crate::node_pool::fixtures;
 

@@ -49,8 +49,14 @@ pub(crate) enum Token {
 pub(crate) struct Machines {
     pub(crate) template: (ApiResource, Template),
     pub(crate) outdated_templates: Vec<String>,
+    pub(crate) running: Running,
+}
+
+/// The Cluster API objects that need no new template.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Running {
     pub(crate) workload: (ApiResource, Value),
-    /// The desired replicas, unless the autoscaler owns the number.
+    /// The desired replicas, unless the autoscaler owns the number or it is not clear.
     pub(crate) replicas: Option<i32>,
     /// It was paused and has to be resumed.
     pub(crate) is_resumed: bool,
@@ -125,15 +131,7 @@ pub(crate) fn plan(
         proxy: proxy.as_ref(),
     };
     let machines = machine.as_ref().map(|machine| {
-        let inputs = machines::Inputs {
-            capi: facts.capi(),
-            pool: &facts.pool,
-            cluster: &facts.cluster,
-            release,
-            capabilities: &facts.capabilities,
-            infra_id: facts.infra_id(),
-            namespace: &facts.namespace,
-        };
+        let inputs = facts.machine_inputs(release);
         plan_machines(facts, machine, &inputs, &hash, &version, conditions)
     });
     Some(Plan {
@@ -228,18 +226,20 @@ fn plan_machines(
         health_check::objects(&inputs, &facts.cluster, is_repaired(facts, conditions));
     Machines {
         outdated_templates: outdated_templates(facts, &template.name),
-        workload: (
-            workload::kind(inputs.capi, facts.upgrade_type()),
-            workload::object(&inputs),
-        ),
-        replicas: autoscaling::replicas(inputs.pool, now, from_zero.is_possible()),
-        is_resumed: facts
-            .workload
-            .as_ref()
-            .is_some_and(|it| it.annotations.contains_key(PAUSED)),
-        obsolete_health_checks: obsolete(facts.name(), &health_checks),
-        health_checks,
-        patches: patches(facts, machine),
+        running: Running {
+            workload: (
+                workload::kind(inputs.capi, facts.upgrade_type()),
+                workload::object(&inputs),
+            ),
+            replicas: autoscaling::replicas(inputs.pool, now, from_zero.is_possible()),
+            is_resumed: facts
+                .workload
+                .as_ref()
+                .is_some_and(|it| it.annotations.contains_key(PAUSED)),
+            obsolete_health_checks: obsolete(facts.name(), &health_checks),
+            health_checks,
+            patches: patches(facts, machine),
+        },
         template: (machine.template.clone(), template),
     }
 }

@@ -262,21 +262,7 @@ impl Tuning {
 
 impl Desired<'_> {
     fn config_map(&self, facts: &Facts) -> ConfigMap {
-        let labels = [(self.label, "true"), (NODE_POOL.key(), facts.name())];
-        let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
-        let annotation = (NODE_POOL.key().to_owned(), names::reference(&facts.pool));
-        ConfigMap {
-            metadata: ObjectMeta {
-                namespace: Some(facts.namespace.clone()),
-                name: Some(self.name.clone()),
-                labels: Some(labels.into()),
-                annotations: Some([annotation].into()),
-                ..ObjectMeta::default()
-            },
-            data: Some([(KEY.to_owned(), self.text.to_owned())].into()),
-            immutable: Some(false),
-            ..ConfigMap::default()
-        }
+        config_map(facts, &self.name, &[self.label], (KEY, self.text))
     }
 
     /// Why it cannot be written.
@@ -302,6 +288,31 @@ impl Desired<'_> {
                 facts.namespace
             )
         })
+    }
+}
+
+/// A ConfigMap of the pool in the control plane namespace, with these labels.
+pub(super) fn config_map(
+    facts: &Facts,
+    name: &str,
+    labels: &[&str],
+    (key, text): (&str, &str),
+) -> ConfigMap {
+    let labels = labels.iter().map(|label| (*label, "true"));
+    let labels = labels.chain([(NODE_POOL.key(), facts.name())]);
+    let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let annotation = (NODE_POOL.key().to_owned(), names::reference(&facts.pool));
+    ConfigMap {
+        metadata: ObjectMeta {
+            namespace: Some(facts.namespace.clone()),
+            name: Some(name.to_owned()),
+            labels: Some(labels.collect()),
+            annotations: Some([annotation].into()),
+            ..ObjectMeta::default()
+        },
+        data: Some([(key.to_owned(), text.to_owned())].into()),
+        immutable: Some(false),
+        ..ConfigMap::default()
     }
 }
 

@@ -19,7 +19,7 @@ use support::reconcile::is_missing;
 use super::error::Error;
 use super::facts::Facts;
 use super::observed::Workload;
-use super::plan::{Machines, Plan, Token};
+use super::plan::{Machines, Plan, Running, Token};
 use super::secrets::{self, Outdated};
 use super::workload::PAUSED;
 use crate::cache::Cache;
@@ -279,26 +279,39 @@ impl Writer {
         let Machines {
             template: (template_kind, template),
             outdated_templates,
+            running,
+        } = machines;
+        self.applier
+            .ensure_value(template_kind, template.object.clone())
+            .await?;
+        self.running(namespace, facts, running).await?;
+        for name in outdated_templates {
+            self.delete(namespace, &facts.pool, template_kind, name)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Writes what needs no new template.
+    async fn running(
+        &self,
+        namespace: &Namespace,
+        facts: &Facts,
+        running: &Running,
+    ) -> Result<(), Error> {
+        let Running {
             workload: (kind, workload),
             replicas,
             is_resumed,
             health_checks,
             obsolete_health_checks,
             patches,
-        } = machines;
-        self.applier
-            .ensure_value(template_kind, template.object.clone())
-            .await?;
+        } = running;
         self.workload(facts, kind, workload, *replicas).await?;
         self.resumed(facts, kind, *is_resumed).await?;
         self.health_checks(namespace, facts, health_checks, obsolete_health_checks)
             .await?;
-        self.patches(facts, patches).await?;
-        for name in outdated_templates {
-            self.delete(namespace, &facts.pool, template_kind, name)
-                .await?;
-        }
-        Ok(())
+        self.patches(facts, patches).await
     }
 
     /// Ends the pause of the workload.

@@ -17,6 +17,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use crate::cluster_ref;
+use crate::kinds;
 
 /// A kind that is watched.
 pub(super) struct Watched {
@@ -63,17 +64,6 @@ pub(super) struct Objects {
     pub(super) namespaces: BTreeMap<String, Arc<PartialObjectMeta<Namespace>>>,
 }
 
-/// The kind of Routes.
-fn routes() -> ApiResource {
-    ApiResource {
-        group: "route.openshift.io".to_owned(),
-        version: "v1".to_owned(),
-        api_version: "route.openshift.io/v1".to_owned(),
-        kind: "Route".to_owned(),
-        plural: "routes".to_owned(),
-    }
-}
-
 // === impl Stores ===
 
 impl Stores {
@@ -87,8 +77,8 @@ impl Stores {
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
         let events = watcher(api, all()).modify(without_status);
         let of_clusters = spawn(&CLUSTERS, events, writer, &change);
-        let (route_store, writer) = store(&routes());
-        let api: Api<DynamicObject> = Api::all_with(client.clone(), &routes());
+        let (route_store, writer) = store(&kinds::route());
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &kinds::route());
         let events = watcher(api, labelled).modify(without_status);
         let of_routes = spawn(&ROUTES, events, writer, &change);
         let (services, writer) = reflector::store();

@@ -13,20 +13,16 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::proxy::matcher::Matcher;
 use hyper_util::rt::TokioExecutor;
+use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use rustls::{ClientConfig, RootCertStore};
-use support::outbound::Route;
+use support::outbound::{Route, connector};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 use crate::limits::{Broken, Limits};
 
-/// How long a registry may take to accept a connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How many redirects of one request are followed.
 const MOST_REDIRECTS: usize = 5;
 
@@ -102,20 +98,7 @@ impl Http {
         bundle: Option<&[u8]>,
         limits: Limits,
     ) -> Result<Self, InvalidAuthorities> {
-        let provider = rustls::crypto::aws_lc_rs::default_provider();
-        let config = ClientConfig::builder_with_provider(provider.into())
-            .with_safe_default_protocol_versions()
-            .expect("invariant: the provider knows the default protocol versions")
-            .with_root_certificates(authorities(bundle)?)
-            .with_no_client_auth();
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
-        let connector = hyper_rustls::HttpsConnectorBuilder::new()
-            .with_tls_config(config)
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(Route::new(tcp, Matcher::from_env()));
+        let connector = connector(authorities(bundle)?);
         Ok(Self {
             client: Client::builder(TokioExecutor::new()).build(connector),
             plain,

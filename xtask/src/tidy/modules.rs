@@ -16,6 +16,7 @@ const LAYERS: [&[&str]; 11] = [
         "conversion",
         "desired",
         "error",
+        "kinds",
         "metrics",
         "names",
         "pause",

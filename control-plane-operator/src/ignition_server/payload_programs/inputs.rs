@@ -4,7 +4,6 @@
 //! updated yet, there is no payload.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::Path;
 
 use api::hypershift::v1beta1::HostedControlPlane;
@@ -12,6 +11,8 @@ use api::hypershift::v1beta1::platform::PlatformType;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Api;
 use serde_json::{Value, json};
+
+use control_plane_component::hash::{bytes_hash, data_hash, hash};
 
 use super::super::read::{self, Error};
 use super::super::token::Token;
@@ -131,7 +132,7 @@ impl Objects {
         let is_other = |hash: &str, found: &str| !hash.is_empty() && hash != found;
         // Earlier versions of the NodePool controller took the hash of the text.
         let text = hash(&self.pull_secret);
-        if is_other(&expected.pull_secret, &byte_hash(&self.pull_secret))
+        if is_other(&expected.pull_secret, &bytes_hash(&self.pull_secret))
             && expected.pull_secret != text
         {
             return Err(Outdated::PullSecret(expected.pull_secret.clone()));
@@ -204,35 +205,6 @@ async fn optional(api: &Api<ConfigMap>, name: &str) -> Result<Option<Data>, Erro
     }
 }
 
-/// 32-bit FNV-1a, as eight hexadecimal digits.
-fn hash(text: &[u8]) -> String {
-    let hash = text.iter().fold(0x811c_9dc5_u32, |hash, byte| {
-        (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
-    });
-    format!("{hash:08x}")
-}
-
-/// The hash of bytes as their numbers are written: `[1 2 3]`.
-fn byte_hash(bytes: &[u8]) -> String {
-    let mut text = "[".to_owned();
-    for (index, byte) in bytes.iter().enumerate() {
-        let space = if index == 0 { "" } else { " " };
-        // Writing to a String never fails.
-        let _ = write!(text, "{space}{byte}");
-    }
-    text.push(']');
-    hash(text.as_bytes())
-}
-
-/// The hash of the data of a ConfigMap; empty if there is none.
-fn data_hash(data: &Data) -> String {
-    if data.is_empty() {
-        return String::new();
-    }
-    let pairs = data.iter().map(|(key, value)| format!("{key}\0{value}\0"));
-    hash(pairs.collect::<String>().as_bytes())
-}
-
 #[cfg(test)]
 mod tests {
     use k8s_openapi::ByteString;
@@ -268,8 +240,8 @@ mod tests {
     fn hashes_have_the_known_values() {
         assert_eq!(hash(b""), "811c9dc5");
         assert_eq!(hash(b"foobar"), "bf9cf968");
-        assert_eq!(byte_hash(&[1, 2, 3]), hash(b"[1 2 3]"));
-        assert_eq!(byte_hash(&[]), hash(b"[]"));
+        assert_eq!(bytes_hash(&[1, 2, 3]), hash(b"[1 2 3]"));
+        assert_eq!(bytes_hash(&[]), hash(b"[]"));
         assert_eq!(data_hash(&Data::new()), "");
     }
 

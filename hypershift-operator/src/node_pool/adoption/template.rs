@@ -174,15 +174,7 @@ mod tests {
         };
         // The template that is used, and that of an earlier version.
         let names = |facts: &Facts| {
-            let inputs = Inputs {
-                capi: facts.capi(),
-                pool: &facts.pool,
-                cluster: &facts.cluster,
-                release: facts.release.as_ref().unwrap(),
-                capabilities: &facts.capabilities,
-                infra_id: facts.infra_id(),
-                namespace: &facts.namespace,
-            };
+            let inputs = facts.machine_inputs(facts.release.as_ref().unwrap());
             let machine = machines::machine(&inputs).unwrap().unwrap();
             let earlier = kubevirt::machines::earlier(&inputs).unwrap();
             let used = template(facts, &machine, &inputs);

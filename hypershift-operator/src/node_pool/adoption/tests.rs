@@ -197,7 +197,7 @@ fn planned(facts: &Facts) -> (Plan, Conditions) {
 fn kept(facts: &Facts) -> (bool, bool) {
     let (plan, _) = planned(facts);
     let machines = plan.machines.as_ref().unwrap();
-    let spec = &machines.workload.1["spec"]["template"]["spec"];
+    let spec = &machines.running.workload.1["spec"]["template"]["spec"];
     let user_data = format!("user-data-workers-{}", plan.hash);
     assert_eq!(spec["bootstrap"]["dataSecretName"], user_data);
     assert_eq!(spec["infrastructureRef"]["name"], machines.template.1.name);
@@ -490,7 +490,7 @@ fn nodes_of_another_operator_are_not_upgraded_in_place() {
     let mut facts = facts();
     facts.pool.spec.management.upgrade_type = UpgradeType::InPlace;
     assert_eq!(kept(&facts), (true, true));
-    let object = planned(&facts).0.machines.unwrap().workload.1;
+    let object = planned(&facts).0.machines.unwrap().running.workload.1;
     let annotations = &object["metadata"]["annotations"];
     assert_eq!(annotations[TARGET_CONFIG_VERSION.key()], HASH);
 }

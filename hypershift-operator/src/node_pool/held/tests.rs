@@ -29,7 +29,7 @@ fn running_pool(upgrade: UpgradeType) -> (Facts, Value) {
     let mut facts = fixtures::facts();
     facts.pool.spec.management.upgrade_type = upgrade;
     let plan = planned(&facts);
-    let object = plan.machines.unwrap().workload.1;
+    let object = plan.machines.unwrap().running.workload.1;
     let mut stored = object.clone();
     stored["spec"]["replicas"] = json!(2);
     let stored: DynamicObject = serde_json::from_value(stored).unwrap();

@@ -53,9 +53,9 @@ fn render(name: &str, facts: &Facts) {
     let check = facts.capi().machine_health_check();
     let mut objects = vec![
         (&machines.template.0, &machines.template.1.object),
-        (&machines.workload.0, &machines.workload.1),
+        (&machines.running.workload.0, &machines.running.workload.1),
     ];
-    objects.extend(machines.health_checks.iter().map(|it| (&check, it)));
+    objects.extend(machines.running.health_checks.iter().map(|it| (&check, it)));
     golden(name, &objects);
 }
 
@@ -229,8 +229,11 @@ fn health_checks_start_after_the_first_ready_machine() {
     let mut facts = fixtures::facts();
     facts.pool.spec.management.auto_repair = true;
     let all = machines(&facts);
-    assert!(all.health_checks.is_empty());
-    assert_eq!(all.obsolete_health_checks, ["workers", "workers-spot"]);
+    assert!(all.running.health_checks.is_empty());
+    assert_eq!(
+        all.running.obsolete_health_checks,
+        ["workers", "workers-spot"]
+    );
     let plan = planned(&facts);
     let Token::New(mut secret) = plan.token else {
         panic!("{:?}", plan.token);
@@ -261,7 +264,7 @@ fn health_checks_start_after_the_first_ready_machine() {
         .as_mut()
         .unwrap()
         .insert(ENABLE_SPOT.key().to_owned(), String::new());
-    assert_eq!(machines(&facts).health_checks.len(), 2);
+    assert_eq!(machines(&facts).running.health_checks.len(), 2);
 }
 
 /// A rollout does not end the repair: its configuration has not been fetched yet, and machines of the one before may fail.
@@ -278,8 +281,15 @@ fn health_checks_stay_until_repair_is_disabled() {
         facts.remediation = exists.then(ObservedCondition::default);
         let all = machines(&facts);
         let name = format!("{auto_repair} {exists}");
-        assert_eq!(all.health_checks.len(), usize::from(expected), "{name}");
-        let is_obsolete = all.obsolete_health_checks.contains(&"workers".to_owned());
+        assert_eq!(
+            all.running.health_checks.len(),
+            usize::from(expected),
+            "{name}"
+        );
+        let is_obsolete = all
+            .running
+            .obsolete_health_checks
+            .contains(&"workers".to_owned());
         assert_eq!(is_obsolete, !expected, "{name}");
     }
 }
@@ -445,7 +455,7 @@ fn template(name: &str) -> observed::Template {
 fn labels_and_taints_change_without_a_rollout() {
     let mut facts = rich();
     let patched = |facts: &Facts| {
-        let patches = machines(facts).patches.into_iter();
+        let patches = machines(facts).running.patches.into_iter();
         patches
             .map(|(kind, name, patch)| (kind.kind, name, patch))
             .collect::<Vec<_>>()
@@ -500,7 +510,7 @@ fn tags_are_patched_on_running_machines() {
             spec: other,
         },
     ];
-    let patches = machines(&facts).patches;
+    let patches = machines(&facts).running.patches;
     let [(kind, name, patch)] = &*patches else {
         panic!("{patches:?}");
     };
@@ -514,7 +524,7 @@ fn tags_are_patched_on_running_machines() {
 fn in_place_upgrades_set_target_versions_only() {
     let mut facts = fixtures::facts();
     facts.pool.spec.management.upgrade_type = UpgradeType::InPlace;
-    let object = machines(&facts).workload.1;
+    let object = machines(&facts).running.workload.1;
     let annotations = object["metadata"]["annotations"].as_object().unwrap();
     assert!(!annotations.contains_key(CURRENT_CONFIG_VERSION.key()));
     assert_eq!(

@@ -22,15 +22,7 @@ pub(super) fn platform(
     let Some(release) = found.release.clone() else {
         return Err(Blocked::Waiting);
     };
-    let inputs = machines::Inputs {
-        capi: facts.capi(),
-        pool: &facts.pool,
-        cluster: &facts.cluster,
-        release: &release,
-        capabilities: &facts.capabilities,
-        infra_id: facts.infra_id(),
-        namespace: &facts.namespace,
-    };
+    let inputs = facts.machine_inputs(&release);
     let machine = match capacity_reservation(facts) {
         Some(refused) => Err(refused),
         None => machines::machine(&inputs),

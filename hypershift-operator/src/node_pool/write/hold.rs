@@ -4,7 +4,7 @@ use super::Writer;
 use crate::control_plane_namespace::{ControlPlaneNamespace, Namespace};
 use crate::node_pool::error::Error;
 use crate::node_pool::facts::Facts;
-use crate::node_pool::held::{Held, Machines};
+use crate::node_pool::held::Held;
 
 // === impl Writer ===
 
@@ -26,19 +26,7 @@ impl Writer {
         }
         let namespace = &Namespace::Owned(namespace.clone());
         if let Some(machines) = machines {
-            let Machines {
-                workload: (kind, workload),
-                replicas,
-                is_resumed,
-                health_checks,
-                obsolete_health_checks,
-                patches,
-            } = machines;
-            self.workload(facts, kind, workload, *replicas).await?;
-            self.resumed(facts, kind, *is_resumed).await?;
-            self.health_checks(namespace, facts, health_checks, obsolete_health_checks)
-                .await?;
-            self.patches(facts, patches).await?;
+            self.running(namespace, facts, machines).await?;
         }
         self.expire(namespace, &facts.pool, outdated_tokens).await
     }

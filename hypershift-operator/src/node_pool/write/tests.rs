@@ -67,7 +67,7 @@ async fn objects_are_written_before_their_references() {
         format!("{SECRETS}/token-workers-{hash}"),
         format!("{SECRETS}/user-data-workers-{hash}"),
         path(&machines.template.0, template),
-        path(&machines.workload.0, "workers"),
+        path(&machines.running.workload.0, "workers"),
         path(&check, "workers"),
         path(&check, "workers-spot"),
     ]);
@@ -98,7 +98,7 @@ async fn a_refused_pool_is_written_without_anything_new() {
     let mut facts = fixtures::facts();
     let plan = planned(&facts);
     let hash = plan.hash.clone();
-    let (kind, object) = plan.machines.unwrap().workload;
+    let (kind, object) = plan.machines.unwrap().running.workload;
     let Token::New(token) = plan.token else {
         panic!("{:?}", plan.token);
     };
@@ -144,11 +144,11 @@ async fn replicas_are_left_to_the_autoscaler() {
     facts.pool.spec.auto_scaling = serde_json::from_value(json!({ "min": 1, "max": 5 })).unwrap();
     facts.workload = Some(fixtures::workload(3));
     let plan = planned(&facts);
-    let Machines {
+    let Running {
         workload: (kind, object),
         replicas,
         ..
-    } = plan.machines.unwrap();
+    } = plan.machines.unwrap().running;
     assert_eq!(replicas, None);
     let scenario = Scenario::new([
         Expect::get(&path(&kind, "workers")).answer(Answer::error(404, "NotFound")),

@@ -6,8 +6,8 @@
 
 use api::hypershift::v1beta1::platform::PlatformType;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{ApiResource, DynamicObject, GetParams, PostParams};
-use kube::{Client, Resource as _};
+use kube::Client;
+use kube::api::{GetParams, PostParams};
 use serde::Deserialize;
 use serde_json::json;
 use support::reconcile::{is_conflict, is_missing};
@@ -17,6 +17,7 @@ use super::infrastructure::external;
 use super::machines::INFRA_ID_LABEL;
 use super::virtualization::Cache;
 use crate::facts::Facts;
+use crate::kinds;
 
 /// The Route, and the Service that it names, which does not have to exist.
 const ROUTE: &str = "kubevirt-infra-temp-route";
@@ -94,7 +95,9 @@ async fn find(infra: &InfraCluster, infra_id: &str) -> Result<String, String> {
     let domain = domain(&route.spec.host).map(str::to_owned);
     if domain.is_some() || !route.spec.host.is_empty() {
         let uid = route.metadata.uid.as_deref();
-        let deleted = infra.delete(&requests(infra), ROUTE, uid).await;
+        let deleted = infra
+            .delete(&infra.requests(&kinds::route()), ROUTE, uid)
+            .await;
         deleted.map_err(|error| failed(infra, &error))?;
     }
     domain.ok_or_else(|| {
@@ -112,7 +115,7 @@ fn domain(host: &str) -> Option<&str> {
 }
 
 async fn create(infra: &InfraCluster, infra_id: &str) -> kube::Result<Route> {
-    let resource = resource();
+    let resource = kinds::route();
     let route = json!({
         "apiVersion": resource.api_version,
         "kind": resource.kind,
@@ -124,12 +127,16 @@ async fn create(infra: &InfraCluster, infra_id: &str) -> kube::Result<Route> {
         "spec": { "to": { "kind": "Service", "name": SERVICE } },
     });
     let body = route.to_string().into_bytes();
-    let request = requests(infra).create(&PostParams::default(), body);
+    let request = infra
+        .requests(&resource)
+        .create(&PostParams::default(), body);
     infra.send(request, LONGEST_BODY).await
 }
 
 async fn get(infra: &InfraCluster) -> kube::Result<Route> {
-    let request = requests(infra).get(ROUTE, &GetParams::default());
+    let request = infra
+        .requests(&kinds::route())
+        .get(ROUTE, &GetParams::default());
     infra.send(request, LONGEST_BODY).await
 }
 
@@ -143,23 +150,6 @@ fn failed(infra: &InfraCluster, error: &kube::Error) -> String {
     format!(
         "{FIELD} is empty, and Route {namespace}/{ROUTE} of the infrastructure cluster cannot show it: {problem}: set {FIELD}"
     )
-}
-
-fn requests(infra: &InfraCluster) -> kube::core::Request {
-    kube::core::Request::new(DynamicObject::url_path(
-        &resource(),
-        Some(infra.namespace()),
-    ))
-}
-
-fn resource() -> ApiResource {
-    ApiResource {
-        group: "route.openshift.io".to_owned(),
-        version: "v1".to_owned(),
-        api_version: "route.openshift.io/v1".to_owned(),
-        kind: "Route".to_owned(),
-        plural: "routes".to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use api::hypershift::v1beta1::node_pool::{KubevirtCaching, NodePool};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{ApiResource, DynamicObject, ListParams, PostParams};
-use kube::{Resource as _, ResourceExt as _};
+use kube::ResourceExt as _;
+use kube::api::{ApiResource, ListParams, PostParams};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use support::reconcile::is_missing;
@@ -162,7 +162,7 @@ async fn list(infra: &InfraCluster, pool: &NodePool) -> kube::Result<Vec<ObjectM
     let params = ListParams::default()
         .labels(&format!("{ROLE_LABEL}={ROLE},{POOL_LABEL}={uid}"))
         .limit(MOST);
-    let request = requests(infra).list_metadata(&params);
+    let request = infra.requests(&resource()).list_metadata(&params);
     let listed: List = infra.send(request, LONGEST_LIST).await?;
     let copies = listed.items.into_iter().map(|it| it.metadata);
     let copies = copies.filter(|it| it.name.as_deref().is_some_and(is_name) && is_of(it, &uid));
@@ -197,7 +197,9 @@ async fn create(infra: &InfraCluster, pool: &NodePool, wanted: &Wanted) -> Resul
         },
         "spec": wanted.spec,
     });
-    let request = requests(infra).create(&PostParams::default(), copy.to_string().into_bytes());
+    let request = infra
+        .requests(&resource)
+        .create(&PostParams::default(), copy.to_string().into_bytes());
     let failed = |problem: &str| failed("create a DataVolume for the boot image", infra, problem);
     let created: kube::Result<Listed> = infra.send(request, LONGEST_BODY).await;
     let created = created.map_err(|error| failed(&describe(&error)))?;
@@ -208,19 +210,12 @@ async fn create(infra: &InfraCluster, pool: &NodePool, wanted: &Wanted) -> Resul
 async fn remove(infra: &InfraCluster, copy: &ObjectMeta) -> kube::Result<()> {
     let name = copy.name.as_deref().unwrap_or_default();
     let uid = copy.uid.as_deref();
-    infra.delete(&requests(infra), name, uid).await
+    infra.delete(&infra.requests(&resource()), name, uid).await
 }
 
 fn failed(what: &str, infra: &InfraCluster, problem: &str) -> String {
     let namespace = infra.namespace();
     format!("failed to {what} in namespace {namespace} of the infrastructure cluster: {problem}")
-}
-
-fn requests(infra: &InfraCluster) -> kube::core::Request {
-    kube::core::Request::new(DynamicObject::url_path(
-        &resource(),
-        Some(infra.namespace()),
-    ))
 }
 
 fn resource() -> ApiResource {

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use http::Request;
 use http_body_util::{BodyExt as _, Limited};
-use kube::Client;
-use kube::api::{DeleteParams, Preconditions};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Preconditions};
 use kube::client::Body;
 use kube::core::Status;
+use kube::{Client, Resource as _};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use support::error::chain;
 use support::kubeconfig;
@@ -101,6 +101,11 @@ impl InfraCluster {
 
     pub(crate) fn namespace(&self) -> &str {
         &self.namespace
+    }
+
+    /// Requests for objects of a kind in the namespace.
+    pub(super) fn requests(&self, kind: &ApiResource) -> kube::core::Request {
+        kube::core::Request::new(DynamicObject::url_path(kind, Some(&self.namespace)))
     }
 
     /// Sends a request for objects of a kind in the namespace.

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use kube::Resource as _;
-use kube::api::{ApiResource, DynamicObject, GetParams, Patch, PatchParams};
+use k8s_openapi::api::networking::v1::NetworkPolicy;
+use kube::api::{ApiResource, GetParams, Patch, PatchParams};
 use serde_json::Value;
 use support::reconcile::is_missing;
 
@@ -38,7 +38,7 @@ pub(crate) async fn apply(
     let name = policy["metadata"]["name"].as_str().unwrap_or_default();
     let found: kube::Result<Value> = infra
         .send(
-            requests(infra).get(name, &GetParams::default()),
+            infra.requests(&resource()).get(name, &GetParams::default()),
             LONGEST_BODY,
         )
         .await;
@@ -50,14 +50,16 @@ pub(crate) async fn apply(
         Ok(_) | Err(_) => {}
     }
     let params = PatchParams::apply(MANAGER).force();
-    let request = requests(infra).patch(name, &params, &Patch::Apply(policy));
+    let request = infra
+        .requests(&resource())
+        .patch(name, &params, &Patch::Apply(policy));
     let applied: kube::Result<Value> = infra.send(request, LONGEST_BODY).await;
     applied.map(drop).map_err(|error| describe(&error))
 }
 
 /// Deletes the policy of this cluster. One of its name that is not labelled as this cluster's is left alone.
 pub(crate) async fn delete(infra: &InfraCluster, infra_id: &str, name: &str) -> Result<(), String> {
-    let get = requests(infra).get(name, &GetParams::default());
+    let get = infra.requests(&resource()).get(name, &GetParams::default());
     let found: Value = match infra.send(get, LONGEST_BODY).await {
         Ok(found) => found,
         Err(error) if is_missing(&error) => return Ok(()),
@@ -67,7 +69,7 @@ pub(crate) async fn delete(infra: &InfraCluster, infra_id: &str, name: &str) -> 
         return Ok(());
     }
     let uid = found["metadata"]["uid"].as_str();
-    let deleted = infra.delete(&requests(infra), name, uid).await;
+    let deleted = infra.delete(&infra.requests(&resource()), name, uid).await;
     deleted.map_err(|error| describe(&error))
 }
 
@@ -83,15 +85,8 @@ fn is_range(text: &str) -> bool {
     length.parse::<u8>().is_ok_and(|length| length <= most)
 }
 
-fn requests(infra: &InfraCluster) -> kube::core::Request {
-    let resource = ApiResource {
-        group: "networking.k8s.io".to_owned(),
-        version: "v1".to_owned(),
-        api_version: "networking.k8s.io/v1".to_owned(),
-        kind: "NetworkPolicy".to_owned(),
-        plural: "networkpolicies".to_owned(),
-    };
-    kube::core::Request::new(DynamicObject::url_path(&resource, Some(infra.namespace())))
+fn resource() -> ApiResource {
+    ApiResource::erase::<NetworkPolicy>(&())
 }
 
 #[cfg(test)]

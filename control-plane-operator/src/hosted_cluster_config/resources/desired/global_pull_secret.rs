@@ -2,11 +2,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use control_plane_component::hash::bytes_hash;
 use serde_json::{Map, Value, json};
 
 use super::error::Error;
 use super::input::Input;
-use super::metrics_forwarder::fnv1a;
 use super::object::{Desired, Key, Object, manifest, secret, service_account};
 
 const MANIFEST: &str = include_str!("assets/global-pull-secret-syncer.yaml");
@@ -84,11 +84,8 @@ fn auths(config: &[u8]) -> Option<Map<String, Value>> {
 
 fn daemon_set(input: &Input<'_>, mut value: Value, in_use: &[u8], is_merged: bool) -> Object {
     let template = &mut value["spec"]["template"];
-    // New credentials roll the pods. Older programs hash the same text.
-    let text: Vec<_> = in_use.iter().map(u8::to_string).collect();
-    let text = format!("[{}]", text.join(" "));
-    let hash = format!("{:08x}", fnv1a(text.as_bytes()));
-    template["metadata"]["labels"][CONFIG_HASH] = json!(hash);
+    // New credentials roll the pods. Older programs have the same hash.
+    template["metadata"]["labels"][CONFIG_HASH] = json!(bytes_hash(in_use));
     let container = &mut template["spec"]["containers"][0];
     container["image"] = json!(input.settings.own_image);
     if is_merged && let Some(mounts) = container["volumeMounts"].as_array_mut() {

@@ -1,6 +1,7 @@
 //! Forwards metrics of the control plane to Prometheus in the cluster.
 
 use api::annotations::cluster::DISABLE_MONITORING_SERVICES;
+use control_plane_component::hash::hash;
 use serde_json::{Value, json};
 
 use super::error::Error;
@@ -76,7 +77,7 @@ fn source(input: &Input<'_>) -> Option<Source> {
 
 fn forward(input: &Input<'_>, desired: &mut Desired, source: &Source) {
     let config = haproxy(&source.host);
-    let checksum = format!("{:08x}", fnv1a(config.as_bytes()));
+    let checksum = hash(config.as_bytes());
     let data = json!({ CONFIG_KEY: config });
     desired.add(Object::merge(config_map(NAMESPACE, CONFIG, data)));
     for document in manifest(MANIFEST) {
@@ -126,11 +127,4 @@ pub(crate) fn haproxy(host: &str) -> String {
          frontend metrics\n  bind *:9443\n  default_backend metrics-proxy\n\
          backend metrics-proxy\n  server metrics-proxy {host}:443\n"
     )
-}
-
-/// Checksum FNV-1a of 32 bits.
-pub(super) fn fnv1a(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0x811c_9dc5, |hash, byte| {
-        (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
-    })
 }
