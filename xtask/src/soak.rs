@@ -88,7 +88,7 @@ const NODES: [&str; 9] = [
 pub(crate) enum Soak {
     /// Failures of a hosted control plane on three real nodes, one after another: pods, members of etcd and their data,
     /// the management cluster's control plane, nodes. A client reads and writes the hosted API all the time;
-    /// the result is compared with docs/failures.md. Requires root, and takes about ten minutes.
+    /// the result is compared with docs/failures.md. Requires root, and takes about 18 minutes.
     Availability(availability::Availability),
     /// Small clusters migrate between the standard and the private groups, in both directions. Each migration is killed
     /// at one instant, before or after a write, and has to end with all objects in one group and everything equal. One request of
