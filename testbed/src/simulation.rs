@@ -6,6 +6,7 @@
 mod cluster;
 mod desired;
 mod kinds;
+mod operands;
 mod operator;
 mod outcome;
 mod status;
@@ -56,9 +57,9 @@ impl Simulation {
             let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
             tokio::spawn(look_after(admin.clone(), resource, outcome))
         });
-        Self {
-            loops: loops.into(),
-        }
+        let mut loops = Vec::from(loops);
+        loops.push(tokio::spawn(follow_control_planes(admin.clone())));
+        Self { loops }
     }
 }
 
@@ -74,6 +75,13 @@ async fn look_after(admin: ApiClient, resource: ApiResource, outcome: Outcome) {
     loop {
         // A watch that fails is started again, from what is there then.
         drop(watch(&admin, &resource, outcome).await);
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+async fn follow_control_planes(admin: ApiClient) {
+    loop {
+        drop(operands::follow_control_planes(&admin).await);
         tokio::time::sleep(AGAIN).await;
     }
 }
@@ -104,7 +112,11 @@ async fn write_outcome(
     let name = object.metadata.name.as_deref().unwrap_or_default();
     let client = admin.kube().clone();
     let api: Api<DynamicObject> = Api::namespaced_with(client, namespace, resource);
-    let due = outcome(&json!(object));
+    let object = json!(object);
+    if resource.kind == "Deployment" {
+        operands::follow_operator(admin, &object).await?;
+    }
+    let due = outcome(&object);
     let params = PatchParams::default();
     if let Some(spec) = due.spec {
         let patch = Patch::Merge(json!({ "spec": spec }));

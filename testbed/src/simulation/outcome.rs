@@ -1,6 +1,5 @@
 //! The status of an object on success: pure.
 
-use pod_tools::operands;
 use serde_json::{Value, json};
 
 /// The domain of Routes and balancers.
@@ -39,7 +38,7 @@ pub(super) fn deployment(object: &Value) -> Due {
     }
     let replicas = replicas(object);
     let condition = |kind: &str, reason: &str| json!({ "type": kind, "status": "True", "reason": reason, "message": "" });
-    let status = json!({
+    Due::status(json!({
         "observedGeneration": object["metadata"]["generation"],
         "replicas": replicas,
         "updatedReplicas": replicas,
@@ -49,30 +48,7 @@ pub(super) fn deployment(object: &Value) -> Due {
             condition("Available", "MinimumReplicasAvailable"),
             condition("Progressing", "NewReplicaSetAvailable"),
         ],
-    });
-    Due {
-        made: created_by(object),
-        ..Due::status(status)
-    }
-}
-
-/// What an operator creates on AWS, with the images of its environment.
-fn created_by(operator: &Value) -> Vec<Value> {
-    let name = operator["metadata"]["name"].as_str().unwrap_or_default();
-    let containers = operator.pointer("/spec/template/spec/containers");
-    let mut containers = containers.and_then(Value::as_array).into_iter().flatten();
-    let container = containers.find(|container| container["name"] == name);
-    let variables = container.and_then(|container| container["env"].as_array());
-    let environment = |name: &str| {
-        let mut all = variables.into_iter().flatten();
-        let found = all.find(|variable| variable["name"] == name)?;
-        found["value"].as_str().map(str::to_owned)
-    };
-    let control_plane = json!({
-        "metadata": { "namespace": operator["metadata"]["namespace"] },
-        "spec": { "platform": { "type": "AWS" } },
-    });
-    operands::of(name, &environment, &control_plane)
+    }))
 }
 
 /// The same; its revisions have no names, for there are none.
@@ -209,23 +185,6 @@ mod tests {
             object["status"] = due.status.unwrap_or_default();
             assert_eq!(outcome(&object), Due::default(), "{object}");
         }
-    }
-
-    #[test]
-    fn operators_create_their_operands() {
-        let operator = json!({
-            "metadata": { "namespace": "a", "name": "csi-snapshot-controller-operator", "generation": 1 },
-            "spec": { "template": { "spec": { "containers": [{
-                "name": "csi-snapshot-controller-operator",
-                "env": [{ "name": "OPERAND_IMAGE", "value": "r.test/image" }],
-            }] } } },
-        });
-        let [operand] = &deployment(&operator).made[..] else {
-            panic!("there is one");
-        };
-        let image = "/spec/template/spec/containers/0/image";
-        assert_eq!(operand.pointer(image), Some(&json!("r.test/image")));
-        assert_eq!(operand["metadata"]["namespace"], "a");
     }
 
     #[test]
