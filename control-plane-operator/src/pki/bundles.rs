@@ -1,6 +1,6 @@
 //! CA bundle `ConfigMaps`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use control_plane_component::certificate::Authority;
 use control_plane_component::{Context, Objects};
@@ -19,8 +19,10 @@ const USER_KEY: &str = "ca-bundle.crt";
 const END: &str = "-----END CERTIFICATE-----\n";
 /// ConfigMap with authorities of the break-glass signers.
 const TOTAL_CLIENT: &str = "total-client-ca";
-/// ConfigMap with the user's CA bundle, and its copy.
-const USER: (&str, &str) = ("user-ca-bundle", "trusted-ca-bundle-managed");
+/// ConfigMap with the user's CA bundle.
+const USER: &str = "user-ca-bundle";
+/// ConfigMap with all authorities that nodes trust in addition to those of their system.
+const TRUSTED: &str = "trusted-ca-bundle-managed";
 
 /// Returns all bundles.
 pub(super) fn all(
@@ -49,23 +51,51 @@ pub(super) fn all(
         KEY,
         &oauth(context, existing),
     ));
-    let (user, managed) = USER;
     bundles.push(config_map(
-        managed,
+        TRUSTED,
         USER_KEY,
-        &existing.config_value(user, USER_KEY).unwrap_or_default(),
+        &users(proxy_authorities(context), existing),
     ));
     bundles
 }
 
+/// The name of the ConfigMap with the authorities of the cluster's proxy.
+fn proxy_authorities<'a>(context: &Context<'a>) -> Option<&'a str> {
+    let proxy = context.spec().configuration.as_ref()?.proxy.as_ref()?;
+    let name = proxy.trusted_ca.as_ref()?.name.as_str();
+    (!name.is_empty()).then_some(name)
+}
+
+/// The user's CA bundle, followed by those authorities of the proxy that it does not have.
+fn users(proxy: Option<&str>, existing: &Objects) -> String {
+    let bundle = |name| existing.config_value(name, USER_KEY).unwrap_or_default();
+    let user = bundle(USER);
+    let proxy = proxy.map(bundle).unwrap_or_default();
+    let known: BTreeSet<_> = certificates(&user).collect();
+    let new = certificates(&proxy).filter(|certificate| !known.contains(certificate));
+    let new: Vec<_> = new.map(str::to_owned).collect();
+    if new.is_empty() {
+        return user;
+    }
+    let mut parts = vec![user];
+    parts.extend(new);
+    join(&parts)
+}
+
+/// The certificates of a bundle, with the text that precedes each.
+fn certificates(bundle: &str) -> impl Iterator<Item = &str> {
+    let parts = bundle.split_inclusive(END).map(str::trim);
+    parts.filter(|part| !part.is_empty())
+}
+
 /// Keeps the live bundle if it has the same certificates, because a changed order would roll out pods.
 fn keep_live_order(bundle: String, live: Option<String>) -> String {
-    let certificates = |text: &str| {
-        let mut all: Vec<_> = text.split_inclusive(END).map(str::trim).collect();
+    let sorted = |text: &str| {
+        let mut all: Vec<_> = certificates(text).map(str::to_owned).collect();
         all.sort_unstable();
-        all.join("\n")
+        all
     };
-    live.filter(|live| certificates(live) == certificates(&bundle))
+    live.filter(|live| sorted(live) == sorted(&bundle))
         .unwrap_or(bundle)
 }
 
@@ -84,7 +114,7 @@ fn oauth(context: &Context<'_>, existing: &Objects) -> String {
     });
     let mut all = vec![trusted("root-ca", existing)];
     all.extend(named);
-    all.extend(existing.config_value(USER.0, USER_KEY));
+    all.extend(existing.config_value(USER, USER_KEY));
     join(&all)
 }
 
@@ -122,6 +152,33 @@ fn config_map(name: &str, key: &str, text: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nodes_trust_the_authorities_of_the_user_and_of_the_proxy() {
+        let pem = |name: &str| format!("-----BEGIN CERTIFICATE-----\n{name}\n{END}");
+        for (user, proxy, expected) in [
+            ("", "", String::new()),
+            ("a", "", pem("a")),
+            ("", "b", pem("b")),
+            ("a", "b", pem("a") + &pem("b")),
+            ("a", "a", pem("a")),
+        ] {
+            let bundle = |name: &str, member: &str| {
+                let text = if member.is_empty() {
+                    String::new()
+                } else {
+                    pem(member)
+                };
+                config_map(name, USER_KEY, &text)
+            };
+            let existing = [bundle(USER, user), bundle("proxy-ca", proxy)];
+            let existing: Objects = existing.into_iter().collect();
+            let found = users(Some("proxy-ca"), &existing);
+            assert_eq!(found, expected, "{user:?} and {proxy:?}");
+            let alone = users(None, &existing);
+            assert_eq!(alone.is_empty(), user.is_empty(), "{user:?}");
+        }
+    }
 
     #[test]
     fn bundles_with_the_same_certificates_keep_their_order() {
