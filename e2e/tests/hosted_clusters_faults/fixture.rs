@@ -29,6 +29,7 @@ pub(crate) const HOSTED_CLUSTERS: Resource<'_> = Resource::new(HYPERSHIFT, "host
 pub(crate) const CONTROL_PLANES: Resource<'_> = Resource::new(HYPERSHIFT, "hostedcontrolplanes");
 pub(crate) const COMPONENTS: Resource<'_> = Resource::new(HYPERSHIFT, "controlplanecomponents");
 pub(crate) const NODE_POOLS: Resource<'_> = Resource::new(HYPERSHIFT, "nodepools");
+pub(crate) const SECRETS: Resource<'_> = Resource::new("v1", "secrets");
 pub(crate) const DEPLOYMENTS: Resource<'_> = Resource::new("apps/v1", "deployments");
 pub(crate) const STATEFUL_SETS: Resource<'_> = Resource::new("apps/v1", "statefulsets");
 pub(crate) const CLUSTERS: Resource<'_> =

@@ -12,7 +12,7 @@ use testbed::wait;
 use crate::hosted_clusters_faults::canonical::Snapshot;
 use crate::hosted_clusters_faults::fixture::{
     COMPONENTS, CONTROL_PLANE, CONTROL_PLANES, Fixture, HOSTED_CLUSTERS, MACHINE_DEPLOYMENTS, NAME,
-    NAMESPACE, NODE_POOLS, POOL,
+    NAMESPACE, NODE_POOLS, POOL, SECRETS,
 };
 use crate::hosted_clusters_faults::replicas::Replicas;
 
@@ -203,6 +203,17 @@ pub(crate) async fn is_gone(admin: &ApiClient) -> Result<()> {
     ] {
         let found = admin.find(&path).await?;
         ensure!(found.is_none(), "{path} is left");
+    }
+    // The garbage collector deletes them, later than the operators are done.
+    for secret in admin.list(&SECRETS.within(NAMESPACE)).await? {
+        let name = &secret["metadata"]["name"];
+        let mut owners = secret["metadata"]["ownerReferences"]
+            .as_array()
+            .into_iter()
+            .flatten();
+        let is_owned =
+            owners.any(|owner| owner["kind"] == "HostedCluster" && owner["name"] == NAME);
+        ensure!(!is_owned, "Secret {name} is left");
     }
     Ok(())
 }
