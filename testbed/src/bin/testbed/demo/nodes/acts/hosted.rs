@@ -1,11 +1,13 @@
 //! A hosted cluster: made by the command that users have, and used by kubectl.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use api::group::CapiTypes;
+use serde_json::json;
 use testbed::hosted::Cluster;
-use testbed::wait;
+use testbed::{fixtures, wait};
 
 use crate::demo::nodes::Stage;
 
@@ -17,7 +19,7 @@ const REPLICAS: &str = "--node-pool-replicas=";
 /// How long the provider may take to be deployed. Generous: a busy machine is no failure.
 const DEPLOYED_WITHIN: Duration = Duration::from_mins(5);
 /// What runs in it.
-const WORKLOAD: &str = "hello";
+const WORKLOAD: &str = "workload";
 
 /// The cluster.
 pub(in crate::demo::nodes) fn cluster(stage: &Stage) -> Cluster<'_> {
@@ -66,10 +68,30 @@ pub(super) async fn is_used(stage: &Stage) -> Result<()> {
     stage.types(&words).await?;
     let guest = cluster.guest().await?;
     guest.has_nodes(&stage.fixture, WORKERS).await?;
-    let image = format!("--image={}", stage.fixture.testbed.pause_image());
-    let deployment = format!("deployment/{WORKLOAD}");
-    inside(stage, &["create", "deployment", WORKLOAD, &image]).await?;
-    inside(stage, &["rollout", "status", &deployment]).await
+    let manifest = manifest(stage)?.display().to_string();
+    inside(stage, &["apply", "--filename", &manifest]).await?;
+    inside(
+        stage,
+        &[
+            "rollout",
+            "status",
+            "--timeout=5m",
+            &format!("deployment/{WORKLOAD}"),
+        ],
+    )
+    .await
+}
+
+/// Writes the manifest of the workload: its pod has to meet the restricted pod security standard, which OpenShift enforces.
+fn manifest(stage: &Stage) -> Result<PathBuf> {
+    let testbed = &stage.fixture.testbed;
+    let image = testbed.pause_image();
+    let objects = fixtures::render("hosted_cluster/workload", &[("IMAGE", image.as_str())])?;
+    let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
+    let file = testbed.path().join(format!("{WORKLOAD}.json"));
+    std::fs::write(&file, list.to_string())
+        .with_context(|| format!("failed to write {}", file.display()))?;
+    Ok(file)
 }
 
 /// The user looks at what runs in it, and where.
