@@ -358,7 +358,8 @@ impl Writer {
     }
 
     /// The replicas have a field manager of their own from the start, so that the autoscaler can take them over and no
-    /// later apply resets them.
+    /// later apply resets them. A number that grows is written after the template: otherwise machines are added of the
+    /// old one, and a MachineSet without nodes counts as upgraded before the first of them has joined.
     async fn workload(
         &self,
         facts: &Facts,
@@ -372,13 +373,24 @@ impl Writer {
             created["spec"]["replicas"] = json!(replicas.unwrap_or_default());
             self.applier.apply_value(kind, created).await?;
         }
-        if let Some(replicas) = replicas {
-            let metadata = json!({ "namespace": facts.namespace, "name": facts.name() });
-            let scale = json!({ "metadata": metadata, "spec": { "replicas": replicas } });
-            self.scaler.ensure_value(kind, scale).await?;
+        let now = facts.workload.as_ref().and_then(|it| it.desired);
+        let first = replicas.map(|desired| now.map_or(desired, |now| now.min(desired)));
+        if let Some(first) = first {
+            self.scale(facts, kind, first).await?;
         }
         self.applier.ensure_value(kind, workload.clone()).await?;
+        if let Some(desired) = replicas.filter(|_| replicas != first) {
+            self.scale(facts, kind, desired).await?;
+        }
         self.first_version(facts, kind, workload).await
+    }
+
+    /// Sets the number of machines, and nothing else.
+    async fn scale(&self, facts: &Facts, kind: &ApiResource, replicas: i32) -> Result<(), Error> {
+        let metadata = json!({ "namespace": facts.namespace, "name": facts.name() });
+        let scale = json!({ "metadata": metadata, "spec": { "replicas": replicas } });
+        self.scaler.ensure_value(kind, scale).await?;
+        Ok(())
     }
 
     /// Machines of a new MachineSet have its target version; later the in-place upgrade records their version.

@@ -164,6 +164,46 @@ async fn replicas_are_left_to_the_autoscaler() {
     assert!(object["spec"].get("replicas").is_none());
 }
 
+/// None of them is made from the template before.
+#[tokio::test]
+async fn machines_are_added_after_their_template() {
+    for (now, desired, expected) in [
+        (1, 3, &[Some(1), None, Some(3)][..]),
+        (0, 1, &[Some(0), None, Some(1)]),
+        (3, 1, &[Some(1), None]),
+        (2, 2, &[Some(2), None]),
+    ] {
+        let mut facts = fixtures::facts();
+        facts.pool.spec.replicas = Some(desired);
+        facts.workload = Some(fixtures::workload(now));
+        let plan = planned(&facts);
+        let Running {
+            workload: (kind, object),
+            replicas,
+            ..
+        } = plan.machines.unwrap().running;
+        let path = path(&kind, "workers");
+        let calls = expected.iter().flat_map(|number| {
+            let spec = match number {
+                Some(number) => json!({ "replicas": number }),
+                None => json!({ "template": object["spec"]["template"] }),
+            };
+            let answer = Answer::ok(&json!({ "metadata": { "name": "workers" } }));
+            [
+                Expect::get(&path).answer(Answer::error(404, "NotFound")),
+                Expect::patch(&path)
+                    .body(json!({ "spec": spec }))
+                    .answer(answer),
+            ]
+        });
+        let scenario = Scenario::new(calls);
+        let writer = Writer::new(scenario.client());
+        let written = writer.workload(&facts, &kind, &object, replicas).await;
+        assert!(written.is_ok(), "{now} to {desired}: {written:?}");
+        scenario.finish();
+    }
+}
+
 #[tokio::test]
 async fn an_existing_token_is_not_overwritten() {
     let mut facts = fixtures::facts();
