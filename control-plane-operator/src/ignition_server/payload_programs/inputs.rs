@@ -74,6 +74,8 @@ pub(super) enum Outdated {
         "waiting until ConfigMap {FILES} has the configuration of the token (hash {expected}, and not {found:?})"
     )]
     Configuration { expected: String, found: String },
+    #[error("waiting until ConfigMap {ALL_AUTHORITIES} has the authorities of ConfigMap {BUNDLE}")]
+    AllAuthorities,
     #[error("waiting until ConfigMap {FILES} has the authorities of ConfigMap {ALL_AUTHORITIES}")]
     Authorities,
     #[error("waiting until the cloud provider's ConfigMap is the one of the token (hash {0})")]
@@ -163,18 +165,24 @@ impl Objects {
         let Some(authorities) = &self.authorities else {
             return Ok(());
         };
+        // The ConfigMap and the file are equal before the control plane has seen the authorities of the token, too.
+        if !words(authorities).contains(&words(&self.trust_bundle)) {
+            return Err(Outdated::AllAuthorities);
+        }
         let map = self.files.get(AUTHORITIES).map_or("", String::as_str);
         let map: Value = serde_saphyr::from_str(map).unwrap_or_default();
         let written = map["data"][BUNDLE_KEY].as_str().unwrap_or_default();
         // YAML does not keep all line breaks, and a bundle without certificates is left out.
-        if written
-            .split_whitespace()
-            .eq(authorities.split_whitespace())
-        {
+        if words(written) == words(authorities) {
             return Ok(());
         }
         Err(Outdated::Authorities)
     }
+}
+
+/// A text in which line breaks and other spaces are all the same.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 // === impl Expected ===
@@ -271,7 +279,7 @@ mod tests {
     fn objects_are_used_only_if_they_are_those_of_the_token() {
         type Change = fn(&mut Objects, &mut Expected);
         let other = || "ffffffff".to_owned();
-        let table: [(&str, Change, Result<(), Outdated>); 13] = [
+        let table: [(&str, Change, Result<(), Outdated>); 15] = [
             ("all as expected", |_, _| {}, Ok(())),
             (
                 "nothing expected",
@@ -317,6 +325,22 @@ mod tests {
                 Ok(()),
             ),
             (
+                "authorities that the control plane has not seen",
+                |it, expected| {
+                    it.trust_bundle = "OTHER\n".to_owned();
+                    expected.trust_bundle = hash(b"OTHER\n");
+                },
+                Err(Outdated::AllAuthorities),
+            ),
+            (
+                "authorities of the user with other line breaks",
+                |it, expected| {
+                    it.trust_bundle = "\nCOMPANY\r\nPROXY\n".to_owned();
+                    expected.trust_bundle = String::new();
+                },
+                Ok(()),
+            ),
+            (
                 "authorities removed from the files",
                 |it, _| {
                     it.files.remove(AUTHORITIES);
@@ -325,9 +349,11 @@ mod tests {
             ),
             (
                 "no authorities at all",
-                |it, _| {
+                |it, expected| {
                     it.files.remove(AUTHORITIES);
                     it.authorities = Some(String::new());
+                    it.trust_bundle = String::new();
+                    expected.trust_bundle = String::new();
                 },
                 Ok(()),
             ),
