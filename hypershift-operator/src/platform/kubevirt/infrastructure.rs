@@ -109,7 +109,12 @@ impl Infrastructure for Kubevirt {
                 "resources": ["virtualmachines", "virtualmachineinstances"],
                 "verbs": all,
             }),
-            json!({ "apiGroups": ["cdi.kubevirt.io"], "resources": ["datavolumes"], "verbs": all }),
+            // They belong to the virtual machines, or are the operator's.
+            json!({
+                "apiGroups": ["cdi.kubevirt.io"],
+                "resources": ["datavolumes"],
+                "verbs": ["get", "list", "watch"],
+            }),
         ]
     }
 }
