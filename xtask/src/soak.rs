@@ -56,12 +56,6 @@ const MANAGERS: &str = "cluster_api_managers_continue_after_migration";
 /// The variables for the size of a fleet and how often its operator is killed, and the test.
 const FLEET: [&str; 2] = ["HYPERSHIFT_FLEET", "HYPERSHIFT_FLEET_KILLS"];
 const MIGRATED: &str = "a_fleet_migrates_automatically";
-/// The test of a migration under load, and the variable that chooses its machines.
-const LIVE: [&str; 2] = [
-    "migration_live",
-    "migration_under_load_keeps_api_and_workers_available",
-];
-const PLATFORM: &str = "HYPERSHIFT_MIGRATION_PLATFORM";
 /// The variables that select faults, and the test.
 const FAULTS: [&str; 3] = [
     "HYPERSHIFT_FAULTS",
@@ -77,7 +71,7 @@ const NODES: [&str; 9] = [
     LOGIN[0],
     ROLLOUT[0],
     LIFE,
-    LIVE[0],
+    migration::LIVE[0],
     PLATFORMS,
     SIDE_BY_SIDE[0],
     TUNNEL[0],
@@ -115,11 +109,7 @@ pub(crate) enum Soak {
     /// A hosted cluster with a worker migrates while a client reads and writes its API, and a workload runs on its node.
     /// The client must see no error, and the platform of the worker must get no request that changes anything. Requires
     /// Linux and root, and takes about ten minutes.
-    MigrationLive {
-        /// The platform of the worker: the fake cloud of the testbed, or its Agent service.
-        #[arg(long, value_enum, default_value_t = Platform::Aws)]
-        platform: Platform,
-    },
+    MigrationLive(migration::Live),
     /// Two replicas of each operator; their leaders are killed and frozen at random while hosted clusters change. The
     /// audit log is checked at the end: no cluster is written by two operators, none in two epochs at once.
     Operator {
@@ -164,7 +154,7 @@ pub(crate) enum Soak {
     /// Hosted clusters without a cloud: one with machines of an Agent service, which are bound, released and bound
     /// again, one with a machine that a user provides, and one with virtual machines of KubeVirt, of which one fails and
     /// is replaced. Stand-ins replace the provider for Agent, its service, and KubeVirt. Requires Linux and root, and
-    /// takes about twenty minutes.
+    /// takes about half an hour.
     Platforms,
     /// The tunnel between a hosted API server and its nodes: logs, exec, attach, port-forward, top, webhooks; then the
     /// loss of the server, of an agent, and of all agents for a minute; then 100 commands at once and a stream of 1 GiB,
@@ -179,15 +169,6 @@ pub(crate) enum Soak {
         #[arg(long, value_enum, default_value_t = Types::Standard)]
         types: Types,
     },
-}
-
-/// Platforms of a cluster that migrates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Platform {
-    /// Instances.
-    Aws,
-    /// Hosts of an Agent service.
-    Agent,
 }
 
 /// Groups of Cluster API.
@@ -213,10 +194,7 @@ pub(crate) fn run(soak: &Soak) -> Result<ExitCode> {
             let chosen = [(fleet, clusters.to_string()), (often, kills.to_string())];
             test("migration_fleet", MIGRATED, &chosen)
         }
-        Soak::MigrationLive { platform } => {
-            let [module, name] = LIVE;
-            test(module, name, &[(PLATFORM, platform.name().to_owned())])
-        }
+        Soak::MigrationLive(flags) => migration::run_live(flags),
         Soak::Operator { period } => {
             let seconds = period.as_secs().to_string();
             test("operator", RACE, &[(SECONDS, seconds)])
@@ -241,18 +219,6 @@ pub(crate) fn run(soak: &Soak) -> Result<ExitCode> {
         Soak::Life { types } => {
             let selected = format!("{LIFE}::");
             tests(LIFE, &[&selected], &[(TYPES, types.name().to_owned())])
-        }
-    }
-}
-
-// === impl Platform ===
-
-impl Platform {
-    /// How the test calls it.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Aws => "aws",
-            Self::Agent => "agent",
         }
     }
 }
@@ -401,15 +367,12 @@ mod tests {
         assert!(text.contains(&format!("async fn {MIGRATED}()")));
         assert!(read("migration_fleet/fleet.rs").contains(FLEET[0]));
         assert!(read("migration_fleet/killed.rs").contains(FLEET[1]));
-        let [program, name] = LIVE;
+        let [program, name] = migration::LIVE;
         let text = read(&format!("{program}/main.rs"));
         assert!(text.contains(&format!("async fn {name}()")));
-        let chosen = [PLATFORM, Platform::Aws.name(), Platform::Agent.name()];
-        assert!(
-            chosen
-                .iter()
-                .all(|word| text.contains(&format!("{word:?}")))
-        );
+        for word in migration::words_of_live() {
+            assert!(text.contains(&format!("{word:?}")), "{word}");
+        }
         let text = read(&format!("{CATALOGS}/main.rs"));
         assert_eq!(text.matches("cargo xtask soak catalogs").count(), 2);
         let text = read(&format!("{PLATFORMS}/main.rs"));

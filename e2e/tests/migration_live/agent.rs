@@ -1,14 +1,16 @@
 //! Machines of an Agent service: the hosts, and the objects by which the service and its provider know them.
 
 use anyhow::{Result, ensure};
-use serde_json::{Value, json};
+use api::group::CapiTypes;
+use serde_json::json;
 use testbed::agents::{AGENTS, AgentService, NAMESPACE};
-use testbed::audit::{Event, Mark};
+use testbed::audit::Mark;
 use testbed::client::Resource;
 use testbed::hosted::{Cluster, Fixture, Identities, Platform};
 use testbed::registry;
 
 use super::machines::Machines;
+use super::objects::{self, identity};
 use super::processes;
 
 /// The sizes of the hosts, of which the cluster has one at first, and both at its end.
@@ -49,11 +51,6 @@ impl<'a> Hosts<'a> {
         step.done();
         Ok(Self { fixture, service })
     }
-
-    /// The output of the hosts, for diagnosis.
-    pub(crate) fn said(&self) -> String {
-        self.service.said()
-    }
 }
 
 impl Machines for Hosts<'_> {
@@ -63,7 +60,7 @@ impl Machines for Hosts<'_> {
         Platform::Agent(&self.service)
     }
 
-    fn flags(&self) -> Vec<String> {
+    fn flags(&self, _: CapiTypes) -> Vec<String> {
         let variables = [
             ("INSECURE_REGISTRIES", registry::NAME),
             ("IMAGE_AGENT_CAPI_PROVIDER", self.service.provider.as_str()),
@@ -71,6 +68,11 @@ impl Machines for Hosts<'_> {
         let flags =
             variables.map(|(name, value)| format!("--additional-operator-env-vars={name}={value}"));
         flags.into()
+    }
+
+    async fn extend_standard(&self) -> Result<()> {
+        // Its stand-in uses the version that is stored.
+        Ok(())
     }
 
     async fn identify(&self, cluster: &Cluster<'_>, all: &mut Identities) -> Result<()> {
@@ -86,7 +88,9 @@ impl Machines for Hosts<'_> {
             // Its labels say whose it is, and it has no new generation because of them.
             all.add("agent", &agent, identity(&agent, "resourceVersion"));
         }
-        for (name, first) in self.service.pids(&namespace) {
+        let hosts = self.service.pids(&namespace);
+        ensure!(!hosts.is_empty(), "no host runs for {namespace}");
+        for (name, first) in hosts {
             let host = json!({ "metadata": { "name": name } });
             all.add("host", &host, processes::lasting(first)?);
         }
@@ -98,25 +102,13 @@ impl Machines for Hosts<'_> {
     }
 
     async fn are_untouched(&self, record: Mark) -> Result<String> {
-        let events = self.fixture.testbed.control_plane.audit.since(record)?;
-        let is_service = |event: &&Event| SERVICE.contains(&event.object_ref.api_group.as_str());
-        let (writes, reads): (Vec<&Event>, Vec<&Event>) = events
-            .iter()
-            .filter(is_service)
-            .partition(|event| event.is_write());
-        let changes: Vec<_> = writes.into_iter().map(Event::summary).collect();
-        ensure!(changes.is_empty(), "changes were requested: {changes:#?}");
-        // The service looks at its Agents all the time: no request means that nothing was recorded.
-        ensure!(!reads.is_empty(), "the audit log has none of its requests");
-        let reads = reads.len();
+        let reads = objects::are_untouched(self.fixture, record, &SERVICE)?;
         Ok(format!(
             "the Agent service saw {reads} requests, none of which changes anything"
         ))
     }
-}
 
-/// Which object it is, and one of its versions.
-fn identity(object: &Value, version: &str) -> String {
-    let metadata = &object["metadata"];
-    format!("{} {version} {}", metadata["uid"], metadata[version])
+    fn said(&self) -> String {
+        self.service.said()
+    }
 }

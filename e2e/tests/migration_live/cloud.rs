@@ -1,6 +1,7 @@
 //! Machines of the fake cloud: who has requested what of it, by its own record.
 
 use anyhow::{Context, Result, ensure};
+use api::group::CapiTypes;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::Request;
@@ -38,8 +39,13 @@ impl Machines for Instances<'_> {
         Platform::Aws
     }
 
-    fn flags(&self) -> Vec<String> {
+    fn flags(&self, _: CapiTypes) -> Vec<String> {
         Vec::new()
+    }
+
+    async fn extend_standard(&self) -> Result<()> {
+        // Its provider uses the version that is stored.
+        Ok(())
     }
 
     async fn identify(&self, _: &Cluster<'_>, _: &mut Identities) -> Result<()> {
@@ -56,6 +62,11 @@ impl Machines for Instances<'_> {
         Ok(format!(
             "the cloud saw {calls} calls, none of which changed anything"
         ))
+    }
+
+    fn said(&self) -> String {
+        // Failures of it are diagnosed by the logs of the testbed.
+        String::new()
     }
 }
 

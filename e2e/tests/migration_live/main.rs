@@ -2,13 +2,16 @@
 //!
 //! It is made by an installation without private types. Then private types are installed, and it migrates by itself:
 //! while a client reads and writes its API all the time, and a workload runs on its node. The machines are instances of
-//! AWS, unless the variable `HYPERSHIFT_MIGRATION_PLATFORM` says `agent`.
+//! AWS, unless the variable `HYPERSHIFT_MIGRATION_PLATFORM` says `agent` or `kubevirt`.
 //! `cargo xtask soak migration-live` runs it. It needs root; without it, it says so and does nothing.
 
 mod agent;
 mod cloud;
+mod conversion;
 mod fabric;
+mod kubevirt;
 mod machines;
+mod objects;
 mod processes;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -21,6 +24,7 @@ use testbed::node::NodeTestbed;
 use agent::Hosts;
 use cloud::Instances;
 use fabric::Fabric;
+use kubevirt::VirtualHosts;
 use machines::Machines;
 
 /// Environment variable that says which machines the cluster has.
@@ -35,23 +39,26 @@ async fn migration_under_load_keeps_api_and_workers_available() -> Result<()> {
 
 async fn scenario(fixture: &Fixture) -> Result<()> {
     match std::env::var(PLATFORM).as_deref() {
-        Err(_) | Ok("aws") => migrates_under_load(fixture, &Instances::of(fixture)).await,
-        Ok("agent") => {
-            let hosts = Hosts::start(fixture).await?;
-            let migrated = migrates_under_load(fixture, &hosts).await;
-            if migrated.is_err() {
-                fixture.testbed.progress.note(&hosts.said());
-            }
-            migrated
-        }
-        Ok(other) => bail!("{PLATFORM} is {other:?}, and may be aws or agent"),
+        Err(_) | Ok("aws") => migrates(fixture, &Instances::of(fixture)).await,
+        Ok("agent") => migrates(fixture, &Hosts::start(fixture).await?).await,
+        Ok("kubevirt") => migrates(fixture, &VirtualHosts::start(fixture).await?).await,
+        Ok(other) => bail!("{PLATFORM} is {other:?}, and may be aws, agent or kubevirt"),
     }
 }
 
+/// The scenario with such machines; if it fails, what they have said.
+async fn migrates(fixture: &Fixture, machines: &impl Machines) -> Result<()> {
+    let migrated = migrates_under_load(fixture, machines).await;
+    let said = machines.said();
+    if migrated.is_err() && !said.is_empty() {
+        fixture.testbed.progress.note(&said);
+    }
+    migrated
+}
+
 async fn migrates_under_load(fixture: &Fixture, machines: &impl Machines) -> Result<()> {
-    let flags = machines.flags();
-    let flags: Vec<_> = flags.iter().map(String::as_str).collect();
-    fixture.install(CapiTypes::Standard, &flags).await?;
+    install(fixture, machines, CapiTypes::Standard).await?;
+    machines.extend_standard().await?;
     let old = Cluster::on(fixture, "live", CapiTypes::Standard, machines.platform());
     old.create(&["--node-pool-replicas=1"]).await?;
     let guest = old.comes_up().await?;
@@ -62,10 +69,10 @@ async fn migrates_under_load(fixture: &Fixture, machines: &impl Machines) -> Res
     let before = Fabric::of(&old, &guest, machines).await?;
     let load = Load::start(&guest.client).await?;
     let record = machines.record().await?;
-    fixture.install(CapiTypes::Private, &flags).await?;
+    install(fixture, machines, CapiTypes::Private).await?;
     let new = Cluster::on(fixture, old.name(), CapiTypes::Private, machines.platform());
-    migrates(fixture, &new).await?;
-    new.is_on_its_side().await.context("m20a")?;
+    is_migrated(fixture, &new).await?;
+    new.is_on_its_side().await?;
     fixture.legacy_goes().await?;
     new.rolled_out().await?;
     new.has_workers(&guest, 1).await?;
@@ -81,8 +88,15 @@ async fn migrates_under_load(fixture: &Fixture, machines: &impl Machines) -> Res
     new.destroy().await
 }
 
+/// Installs the operators, with what the machines need.
+async fn install(fixture: &Fixture, machines: &impl Machines, types: CapiTypes) -> Result<()> {
+    let flags = machines.flags(types);
+    let flags: Vec<_> = flags.iter().map(String::as_str).collect();
+    fixture.install(types, &flags).await.map(drop)
+}
+
 /// Waits until it says that it is on private types, and is not locked.
-async fn migrates(fixture: &Fixture, cluster: &Cluster<'_>) -> Result<()> {
+async fn is_migrated(fixture: &Fixture, cluster: &Cluster<'_>) -> Result<()> {
     fixture
         .stage("live: it migrates by itself", async || {
             let seen = cluster.seen().await?;

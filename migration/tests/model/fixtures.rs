@@ -10,7 +10,7 @@ const CORE: &str = "cluster.x-k8s.io";
 /// The group of the provider of platform Agent, which is none of Cluster API's.
 pub(crate) const AGENT_PROVIDER: &str = "capi-provider.agent-install.openshift.io";
 /// Prefix of the group, kind, whether there is a status subresource.
-const KINDS: [(&str, &str, bool); 25] = [
+const KINDS: [(&str, &str, bool); 26] = [
     ("", "Cluster", true),
     ("", "ClusterClass", true),
     ("", "MachineDeployment", true),
@@ -30,6 +30,7 @@ const KINDS: [(&str, &str, bool); 25] = [
     ("infrastructure.", "AWSMachine", true),
     ("infrastructure.", "AWSClusterStaticIdentity", false),
     ("infrastructure.", "KubevirtCluster", true),
+    ("infrastructure.", "KubevirtClusterTemplate", false),
     ("infrastructure.", "KubevirtMachine", true),
     ("infrastructure.", "KubevirtMachineTemplate", false),
     ("addons.", "ClusterResourceSet", true),

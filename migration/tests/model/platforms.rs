@@ -99,6 +99,13 @@ fn kubevirt_named(build: &mut Build<'_>, name: &str) {
         body["data"] = json!({"kubeconfig": "e30=", "namespace": "bWFjaGluZXM="});
         body["metadata"]["managedFields"] = operators("v1");
     });
+    // A user's own, for topologies: nobody owns it.
+    build.object(
+        "KubevirtClusterTemplate",
+        "clusters",
+        &[],
+        json!({"template": {"spec": {"infraClusterSecretRef": secret}}}),
+    );
     build.object(
         "KubevirtMachineTemplate",
         "workers-0a1b2c3d",
@@ -240,6 +247,7 @@ fn virtual_machines_and_their_credentials_are_not_changed() {
     are_untouched(&after);
     for (kind, name) in [
         ("KubevirtCluster", NAMES[0]),
+        ("KubevirtClusterTemplate", "clusters"),
         ("KubevirtMachine", "w-0"),
         ("KubevirtMachineTemplate", "workers-0a1b2c3d"),
     ] {
