@@ -14,6 +14,7 @@
 //! and the address of its pod, so that NetworkPolicies that select the pod concern it. Without nodes there are objects
 //! only: no pod, and an address that leads nowhere.
 
+mod external;
 mod images;
 mod importer;
 pub mod kinds;
@@ -21,8 +22,8 @@ mod machines;
 mod plan;
 mod subresources;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -37,6 +38,7 @@ use importer::Importer;
 use machines::Machines;
 use plan::{Objects, Pods, Step};
 
+pub use external::ExternalInfra;
 pub use images::provider as provider_image;
 
 /// Virtual machines, as their owners describe them.
@@ -64,6 +66,8 @@ struct StandIn {
     admin: ApiClient,
     imports: Imports,
     real: Option<Real>,
+    /// The namespaces in which no machine boots.
+    held: Mutex<BTreeSet<String>>,
 }
 
 /// What there is on a testbed with nodes.
@@ -75,6 +79,8 @@ struct Real {
     pause: String,
     /// An image that disks can be filled from.
     disk: String,
+    /// The image of a program that serves TLS.
+    extension: String,
 }
 
 // === impl VirtualMachines ===
@@ -91,13 +97,14 @@ impl VirtualMachines {
     pub async fn start_on(testbed: &NodeTestbed) -> Result<Self> {
         let admin = &testbed.admin;
         crds::install(admin, &kinds::definitions()).await?;
-        subresources::install(testbed).await?;
+        let extension = subresources::install(testbed).await?;
         declare_pod_networks(testbed).await?;
         let real = Real {
             machines: Machines::new(testbed).await?,
             importer: Importer::new(&testbed.registry)?,
             pause: testbed.pause_image(),
             disk: images::disk(testbed).await?,
+            extension,
         };
         Ok(Self::watching(admin, Some(real)))
     }
@@ -107,6 +114,7 @@ impl VirtualMachines {
             admin: admin.clone(),
             imports: Imports::default(),
             real,
+            held: Mutex::default(),
         });
         Self {
             watcher: tokio::spawn(watch(Arc::clone(&stand_in))),
@@ -122,6 +130,21 @@ impl VirtualMachines {
     /// The image that disks of machines can be filled from: its content does not matter.
     pub fn disk(&self) -> Result<&str> {
         Ok(&self.real()?.disk)
+    }
+
+    /// The image of the aggregated API's program, `extension CERTIFICATE KEY PORT`, for any cluster.
+    pub fn extension(&self) -> Result<&str> {
+        Ok(&self.real()?.extension)
+    }
+
+    /// From now on no machine boots in a namespace: its virtual machines have pods and a status only.
+    pub fn hold(&self, namespace: &str) {
+        self.stand_in.held().insert(namespace.to_owned());
+    }
+
+    /// Machines boot there again.
+    pub fn resume(&self, namespace: &str) {
+        self.stand_in.held().remove(namespace);
     }
 
     /// The names of the machines that run in a namespace.
@@ -196,10 +219,17 @@ impl StandIn {
         };
         let wanted = plan::machines(&objects);
         machines.end_others(&wanted, |uid| is_among(&objects.machines, uid));
-        for machine in &wanted {
+        let held = self.held().clone();
+        for machine in wanted.iter().filter(|one| !held.contains(&one.namespace)) {
             outcome = outcome.and(machines.start(&self.admin, machine).await);
         }
         outcome
+    }
+
+    fn held(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.held
+            .lock()
+            .expect("invariant: no thread panics while holding it")
     }
 
     async fn read(&self) -> Result<Objects> {

@@ -1,5 +1,5 @@
 //! Hosted clusters without a cloud, on nodes: one with machines of an Agent service, one with machines of its user, and
-//! one with virtual machines of KubeVirt.
+//! two with virtual machines of KubeVirt: beside their control plane, and on another infrastructure cluster.
 //!
 //! Everything that can be real is: control planes of pods, stock Cluster API behind the proxy, kubelets that join by user
 //! data. The provider for Agent and its service are not available, and neither is KubeVirt; [`testbed::agents`] and
@@ -9,6 +9,9 @@
 
 mod agent;
 mod agent_proxy;
+mod boot_image;
+mod elsewhere;
+mod ingress;
 mod kubevirt;
 mod none;
 mod reach;
@@ -22,6 +25,8 @@ use testbed::node::NodeTestbed;
 use testbed::registry;
 use testbed::virtual_machines::{self, VirtualMachines};
 
+use crate::platforms::reach::Surroundings;
+
 /// The sizes of the Agents' hosts. Pools request large ones.
 const SIZES: [&str; 3] = ["small", "large", "large"];
 
@@ -34,7 +39,9 @@ async fn clusters_run_on_platforms_agent_and_none() -> Result<()> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: cargo xtask soak platforms"]
 async fn a_cluster_runs_on_virtual_machines() -> Result<()> {
-    hosted::play(NodeTestbed::builder("platform-kubevirt"), on_kubevirt).await
+    // A node of two processors has room for one control plane.
+    let two = NodeTestbed::builder("platform-kubevirt").nodes(2);
+    hosted::play(two, on_kubevirt).await
 }
 
 async fn on_kubevirt(fixture: &Fixture) -> Result<()> {
@@ -46,7 +53,14 @@ async fn on_kubevirt(fixture: &Fixture) -> Result<()> {
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     let lived = async {
         fixture.install(CapiTypes::Private, &flags).await?;
-        kubevirt::run_lifecycle(fixture, &machines).await
+        let surroundings = Surroundings::start(fixture).await?;
+        // Both mostly wait.
+        tokio::try_join!(
+            Box::pin(kubevirt::run_lifecycle(fixture, &machines, &surroundings)),
+            Box::pin(elsewhere::run_lifecycle(fixture, &machines, &surroundings)),
+        )?;
+        boot_image::was_imported(&machines, 2)?;
+        surroundings.end().await
     }
     .await;
     if lived.is_err() {

@@ -1,5 +1,5 @@
-//! What pods of a hosted cluster reach of the management cluster when their node is a virtual machine beside the control
-//! plane: what nodes need, and nothing else.
+//! What pods of a hosted cluster reach of the management cluster when their node is a virtual machine on it: what nodes
+//! need, and nothing else.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -39,66 +39,95 @@ struct Shell<'a> {
     name: &'static str,
 }
 
-/// A pod on a node of the cluster reaches its API and the router, but neither the management cluster's API, nor pods of
-/// another control plane or etcd of its own, nor the metadata of nodes.
-pub(crate) async fn is_limited(
-    fixture: &Fixture,
-    cluster: &Cluster<'_>,
-    guest: &Guest,
-) -> Result<()> {
-    let _metadata = serve_metadata(fixture)?;
-    let neighbour = Shell::neighbour(fixture).await?;
-    let intruder = Shell::intruder(fixture, guest).await?;
-    let forbidden = forbidden(fixture).await?;
-    fixture
-        .stage(
-            "pods beside machines reach what machines may not",
-            async || {
-                let open = neighbour.open(&forbidden).await?;
-                ensure!(open == forbidden, "open are {open:?} of {forbidden:?}");
-                Ok(())
-            },
-        )
-        .await?;
-    let needed = needed(fixture, cluster).await?;
-    fixture
-        .stage("pods on machines reach what nodes need", async || {
-            let open = intruder.open(&needed).await?;
-            ensure!(open == needed, "open are {open:?} of {needed:?}");
-            Ok(())
-        })
-        .await?;
-    let step = fixture
-        .testbed
-        .progress
-        .step("pods on machines reach nothing else of the management cluster");
-    let mut closed = forbidden;
-    closed.push(etcd(fixture, cluster).await?);
-    let open = intruder.open(&closed).await?;
-    ensure!(
-        open.is_empty(),
-        "{open:?} are open to pods of {}",
-        cluster.name()
-    );
-    step.done_with(&format!("{} addresses", closed.len()));
-    intruder.delete().await?;
-    let namespace = format!("/api/v1/namespaces/{}", NEIGHBOUR.0);
-    fixture.testbed.admin.delete(&namespace).await
+/// Where the machines of a cluster are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Beside its control plane.
+    Beside,
+    /// On another infrastructure cluster, whose networks are the pods of the last node and the Services.
+    Elsewhere,
 }
 
-/// What is open to the pods of the management cluster that no policy isolates.
-async fn forbidden(fixture: &Fixture) -> Result<Vec<Door>> {
-    let subnets = fixture.testbed.namespaces().subnets();
-    let (namespace, name) = NEIGHBOUR;
-    let neighbour = PODS.named(namespace, name);
-    let neighbour = fixture.testbed.admin.get(&neighbour).await?;
-    let (metadata, port) = METADATA;
-    Ok(vec![
-        management(fixture)?,
-        (subnets.api_service().to_string(), HTTPS),
-        (address(&neighbour)?, SERVED),
-        (metadata.to_owned(), port),
-    ])
+/// What machines may not reach: a pod of another control plane, and the metadata of nodes.
+pub(crate) struct Surroundings<'a> {
+    fixture: &'a Fixture,
+    neighbour: Shell<'a>,
+    _metadata: Process,
+}
+
+// === impl Surroundings ===
+
+impl<'a> Surroundings<'a> {
+    /// Starts them. That they respond is seen by the pod of the other control plane, which no policy isolates.
+    pub(crate) async fn start(fixture: &'a Fixture) -> Result<Self> {
+        let surroundings = Self {
+            fixture,
+            _metadata: serve_metadata(fixture)?,
+            neighbour: Shell::neighbour(fixture).await?,
+        };
+        let forbidden = surroundings.forbidden(Place::Beside).await?;
+        fixture
+            .stage(
+                "pods beside machines reach what machines may not",
+                async || {
+                    let open = surroundings.neighbour.open(&forbidden).await?;
+                    ensure!(open == forbidden, "open are {open:?} of {forbidden:?}");
+                    Ok(())
+                },
+            )
+            .await?;
+        Ok(surroundings)
+    }
+
+    /// A pod on a node of the cluster reaches its API and the router, but neither the management cluster's API, nor pods of
+    /// another control plane or etcd of its own, nor the metadata of nodes.
+    pub(crate) async fn are_closed_to(
+        &self,
+        cluster: &Cluster<'_>,
+        guest: &Guest,
+        place: Place,
+    ) -> Result<()> {
+        let (fixture, name) = (self.fixture, cluster.name());
+        let intruder = Shell::intruder(fixture, guest).await?;
+        let needed = needed(fixture, cluster).await?;
+        let what = format!("{name}: pods on machines reach what nodes need");
+        fixture
+            .stage(&what, async || {
+                let open = intruder.open(&needed).await?;
+                ensure!(open == needed, "open are {open:?} of {needed:?}");
+                Ok(())
+            })
+            .await?;
+        let what = format!("{name}: pods on machines reach nothing else of the management cluster");
+        let step = fixture.testbed.progress.step(what);
+        let mut closed = self.forbidden(place).await?;
+        closed.push(etcd(fixture, cluster).await?);
+        let open = intruder.open(&closed).await?;
+        ensure!(open.is_empty(), "{open:?} are open to pods of {name}");
+        step.done_with(&format!("{} addresses", closed.len()));
+        intruder.delete().await
+    }
+
+    /// What machines may not reach there, and pods without a policy may.
+    async fn forbidden(&self, place: Place) -> Result<Vec<Door>> {
+        let (namespace, name) = NEIGHBOUR;
+        let neighbour = PODS.named(namespace, name);
+        let neighbour = self.fixture.testbed.admin.get(&neighbour).await?;
+        let (metadata, port) = METADATA;
+        let mut doors = vec![(address(&neighbour)?, SERVED), (metadata.to_owned(), port)];
+        if place == Place::Beside {
+            let subnets = self.fixture.testbed.namespaces().subnets();
+            doors.push(management(self.fixture)?);
+            doors.push((subnets.api_service().to_string(), HTTPS));
+        }
+        Ok(doors)
+    }
+
+    /// Ends them.
+    pub(crate) async fn end(self) -> Result<()> {
+        let namespace = format!("/api/v1/namespaces/{}", NEIGHBOUR.0);
+        self.fixture.testbed.admin.delete(&namespace).await
+    }
 }
 
 /// The API of the cluster as it is published, and the router of its other services.
@@ -164,7 +193,11 @@ impl<'a> Shell<'a> {
             name,
         };
         let port = SERVED.to_string();
-        shell.start("kubevirt/neighbour", &[("PORT", &port)]).await
+        // Where the machines are.
+        let node = fixture.testbed.nodes.last();
+        let node = node.context("the testbed has no node")?;
+        let more = [("PORT", port.as_str()), ("NODE", node.name.as_str())];
+        shell.start("kubevirt/neighbour", &more).await
     }
 
     /// Starts a pod in the hosted cluster.

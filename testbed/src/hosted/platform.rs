@@ -10,7 +10,7 @@ use anyhow::Result;
 use super::Cluster;
 use crate::agents::AgentService;
 use crate::hosts::Hosts;
-use crate::virtual_machines::VirtualMachines;
+use crate::virtual_machines::{ExternalInfra, VirtualMachines};
 
 /// The platform of the machines.
 #[derive(Debug, Clone, Copy)]
@@ -19,8 +19,10 @@ pub enum Platform<'a> {
     Aws,
     /// An Agent service, with the stand-in for the provider.
     Agent(&'a AgentService),
-    /// KubeVirt's stand-in, with the stock provider.
+    /// KubeVirt's stand-in, with the stock provider; machines are beside the control plane.
     Kubevirt(&'a VirtualMachines),
+    /// The same with machines on another infrastructure cluster.
+    ExternalKubevirt(&'a VirtualMachines, &'a ExternalInfra),
     /// Nowhere: the cluster's user brings them.
     None(&'a Hosts),
 }
@@ -33,7 +35,7 @@ impl Platform<'_> {
         match self {
             Self::Aws => "aws",
             Self::Agent(_) => "agent",
-            Self::Kubevirt(_) => "kubevirt",
+            Self::Kubevirt(_) | Self::ExternalKubevirt(..) => "kubevirt",
             Self::None(_) => "none",
         }
     }
@@ -42,7 +44,9 @@ impl Platform<'_> {
     pub(super) fn pool(self, cluster: &str) -> String {
         match self {
             Self::Aws => aws::pool(cluster),
-            Self::Agent(_) | Self::Kubevirt(_) | Self::None(_) => cluster.to_owned(),
+            Self::Agent(_) | Self::Kubevirt(_) | Self::ExternalKubevirt(..) | Self::None(_) => {
+                cluster.to_owned()
+            }
         }
     }
 
@@ -51,7 +55,10 @@ impl Platform<'_> {
         match self {
             Self::Aws => aws::flags(cluster),
             Self::Agent(_) => Ok(agent::flags(cluster)),
-            Self::Kubevirt(machines) => kubevirt::flags(cluster, machines),
+            Self::Kubevirt(machines) => kubevirt::flags(cluster, machines, None),
+            Self::ExternalKubevirt(machines, infra) => {
+                kubevirt::flags(cluster, machines, Some(infra))
+            }
             Self::None(_) => Ok(none::flags(cluster)),
         }
     }
@@ -60,7 +67,9 @@ impl Platform<'_> {
     pub(super) async fn prepare(self, cluster: &Cluster<'_>) -> Result<()> {
         match self {
             Self::Aws => cluster.has_profile().await,
-            Self::Agent(_) | Self::Kubevirt(_) | Self::None(_) => Ok(()),
+            Self::Agent(_) | Self::Kubevirt(_) | Self::ExternalKubevirt(..) | Self::None(_) => {
+                Ok(())
+            }
         }
     }
 
@@ -68,14 +77,16 @@ impl Platform<'_> {
     pub(super) async fn is_found(self, cluster: &Cluster<'_>) -> Result<()> {
         match self {
             Self::Aws => cluster.can_ask_the_cloud().await,
-            Self::Agent(_) | Self::Kubevirt(_) | Self::None(_) => Ok(()),
+            Self::Agent(_) | Self::Kubevirt(_) | Self::ExternalKubevirt(..) | Self::None(_) => {
+                Ok(())
+            }
         }
     }
 
     /// Whether Cluster API makes its machines.
     pub(super) fn makes_machines(self) -> bool {
         match self {
-            Self::Aws | Self::Agent(_) | Self::Kubevirt(_) => true,
+            Self::Aws | Self::Agent(_) | Self::Kubevirt(_) | Self::ExternalKubevirt(..) => true,
             Self::None(_) => false,
         }
     }
@@ -86,6 +97,7 @@ impl Platform<'_> {
             Self::Aws => aws::running(cluster).await,
             Self::Agent(service) => Ok(service.running(&cluster.namespace())),
             Self::Kubevirt(machines) => machines.running(&cluster.namespace()),
+            Self::ExternalKubevirt(machines, infra) => machines.running(infra.namespace()),
             Self::None(hosts) => Ok(hosts.running(&cluster.namespace())),
         }
     }

@@ -23,8 +23,8 @@ const API_SERVICE: &str = "v1.subresources.kubevirt.io";
 /// How long its pod may take to be reached.
 const WITHIN: Duration = Duration::from_mins(2);
 
-/// Installs it, and waits until the API server reaches it.
-pub(super) async fn install(testbed: &NodeTestbed) -> Result<()> {
+/// Installs it, and waits until the API server reaches it; returns the reference of its image.
+pub(super) async fn install(testbed: &NodeTestbed) -> Result<String> {
     let program = StaticProgram {
         package: "pod-tools",
         name: PROGRAM,
@@ -54,5 +54,6 @@ pub(super) async fn install(testbed: &NodeTestbed) -> Result<()> {
     wait::until("the aggregated API of KubeVirt", WITHIN, async || {
         condition(&testbed.admin.get(&path).await?, "Available")
     })
-    .await
+    .await?;
+    Ok(image)
 }
