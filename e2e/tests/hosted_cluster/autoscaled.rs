@@ -95,7 +95,9 @@ async fn has_flags(fixture: &Fixture, cluster: &Cluster<'_>) -> Result<()> {
             let arguments = own.and_then(|it| it["args"].as_array());
             let arguments = arguments.context("it has no arguments")?;
             let missing = FLAGS.iter().find(|flag| !arguments.contains(&json!(flag)));
-            ensure!(missing.is_none(), "{missing:?} is missing");
+            ensure!(missing.is_none(), "{missing:?} is missing in {arguments:?}");
+            let replicas = &found["spec"]["replicas"];
+            ensure!(*replicas == 1, "it has {replicas} replicas");
             Ok(())
         })
         .await

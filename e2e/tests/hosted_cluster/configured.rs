@@ -1,32 +1,26 @@
 //! Each kind of configuration reaches nodes, and each change of it: by machines that take the place of others, and by
 //! machines that stay. The release has the programs that make the configuration, as OpenShift's releases have.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use api::annotations::node_pool::CURRENT_CONFIG_VERSION;
 use api::group;
 use serde_json::{Value, json};
 use testbed::client::{Patch, Resource};
-use testbed::hosted::{Cluster, Fixture, Guest, NAMESPACE, NODE_POOLS, OPERATORS, PODS};
+use testbed::hosted::{Cluster, Fixture, NAMESPACE, NODE_POOLS, OPERATORS, PODS};
 use testbed::node::condition;
 use testbed::{fixtures, wait};
 
 use crate::hosted_cluster::configured_files::Levels;
+use crate::hosted_cluster::configured_pools::{IN_PLACE, Pools, Seen, text};
 use crate::hosted_cluster::pools::of_pool;
-use crate::hosted_cluster::spot::instance;
 use crate::hosted_cluster::{capi_types, timeline};
 
 const CONFIG_MAPS: Resource<'_> = Resource::new("v1", "configmaps");
-/// The pool that keeps its machine.
-const IN_PLACE: &str = "demo-in-place";
 /// The ConfigMap with a MachineConfig.
 const SETTINGS: &str = "node-settings";
 /// What both pools refer to.
 const CONFIGURATION: [&str; 4] = [SETTINGS, "node-kubelet", "node-runtime", "node-policy"];
-/// What a unit of a MachineConfig copies when a machine boots.
-const APPLIED: &str = "/etc/settings.d/applied";
 /// A label of nodes, and the prefix that it has on machines.
 const LABEL: &str = "example.com/restarted";
 const MANAGED: &str = "managed.hypershift.openshift.io.";
@@ -50,18 +44,7 @@ const CHANGES: [Change; 6] = [
 struct Configured<'a> {
     fixture: &'a Fixture,
     cluster: &'a Cluster<'a>,
-    guest: &'a Guest,
-    /// Certificates that the cluster trusts: at first, and later.
-    authorities: [String; 2],
-}
-
-/// What the machines of a pool have.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Seen {
-    /// The hash of their configuration.
-    hash: String,
-    /// Their UIDs.
-    machines: BTreeSet<String>,
+    pools: Pools<'a>,
 }
 
 pub(crate) async fn scenario(fixture: &Fixture) -> Result<()> {
@@ -83,13 +66,17 @@ pub(crate) async fn scenario(fixture: &Fixture) -> Result<()> {
     let configured = Configured {
         fixture,
         cluster: &cluster,
-        guest: &guest,
-        authorities,
+        pools: Pools {
+            fixture,
+            cluster: &cluster,
+            guest: &guest,
+            authorities,
+        },
     };
     configured.begins(&levels).await?;
     configured.stays_when_operators_restart().await?;
     for (kind, change) in CHANGES {
-        let before = configured.seen().await?;
+        let before = configured.pools.seen().await?;
         change(&mut levels);
         configured.apply(&levels).await?;
         configured.rolls_out(kind, &before, &levels).await?;
@@ -102,16 +89,11 @@ pub(crate) async fn scenario(fixture: &Fixture) -> Result<()> {
 // === impl Configured ===
 
 impl Configured<'_> {
-    /// The pool whose machines are replaced, and the one whose machine stays.
-    fn pools(&self) -> [String; 2] {
-        [self.cluster.pool(), IN_PLACE.to_owned()]
-    }
-
     /// Has both pools refer to one of each kind of configuration, and then start a machine.
     async fn begins(&self, levels: &Levels) -> Result<()> {
         self.apply(levels).await?;
         self.create_pool().await?;
-        for pool in self.pools() {
+        for pool in self.pools.names() {
             // Services of the cluster work on the nodes of the first pool, which also has a ConfigMap for that.
             let further = (pool != IN_PLACE).then_some("kube-proxy");
             let names = CONFIGURATION.into_iter().chain(further);
@@ -124,7 +106,8 @@ impl Configured<'_> {
             .await?;
             self.change(&pool, &json!({ "replicas": 1 })).await?;
         }
-        self.is_on_nodes(levels, &self.pools()).await
+        self.pools.are_on_nodes(levels, &self.pools.names()).await?;
+        self.pools.settle().await
     }
 
     /// Creates the pool that is upgraded where it is, without machines.
@@ -171,7 +154,7 @@ impl Configured<'_> {
                 "apiVersion": "v1",
                 "kind": "ConfigMap",
                 "metadata": { "namespace": NAMESPACE, "name": name },
-                "data": { "ca-bundle.crt": self.authorities(levels) },
+                "data": { "ca-bundle.crt": self.pools.authorities(levels) },
             });
             admin.apply(&[map]).await?;
             let bundle = json!({ "spec": { "additionalTrustBundle": { "name": name } } });
@@ -180,57 +163,14 @@ impl Configured<'_> {
         Ok(())
     }
 
-    fn authorities(&self, levels: &Levels) -> &str {
-        let [first, later] = &self.authorities;
-        if levels.authorities == 1 {
-            first
-        } else {
-            later
-        }
-    }
-
-    async fn seen(&self) -> Result<[Seen; 2]> {
-        let [replaced, in_place] = self.pools();
-        Ok([
-            self.seen_of(&replaced).await?,
-            self.seen_of(&in_place).await?,
-        ])
-    }
-
-    async fn seen_of(&self, pool: &str) -> Result<Seen> {
-        let path = NODE_POOLS.named(NAMESPACE, pool);
-        let found = self.fixture.testbed.admin.get(&path).await?;
-        let hash = &found["metadata"]["annotations"][CURRENT_CONFIG_VERSION.key()];
-        let machines = of_pool(self.cluster, pool).await?;
-        let uids = machines.iter().map(|it| text(&it["metadata"]["uid"]));
-        Ok(Seen {
-            hash: text(hash),
-            machines: uids.collect(),
-        })
-    }
-
     /// Waits until the nodes of both pools have a change.
     async fn rolls_out(&self, kind: &str, before: &[Seen; 2], levels: &Levels) -> Result<()> {
-        let pools = self.pools();
-        for (pool, before) in pools.iter().zip(before) {
-            let path = NODE_POOLS.named(NAMESPACE, pool);
-            let what = format!("{pool} has another {kind}");
-            self.fixture
-                .stage(&what, async || {
-                    let found = self.fixture.testbed.admin.get(&path).await?;
-                    let conditions = &found["status"]["conditions"];
-                    let seen = self.seen_of(pool).await?;
-                    ensure!(seen.hash != before.hash, "{conditions}");
-                    let updating = timeline::condition(&found, "UpdatingConfig");
-                    ensure!(updating["status"] == "False", "{updating}");
-                    Ok(())
-                })
-                .await?;
-        }
-        let [replaced, _] = &pools;
-        self.is_on_nodes(levels, std::slice::from_ref(replaced))
-            .await?;
-        let [replaced, in_place] = self.seen().await?;
+        self.pools.have_changed(kind, before).await?;
+        // Settings of the cluster replace pods of its control plane, too, and its API server is used next.
+        self.cluster.rolled_out().await?;
+        let [replaced, _] = self.pools.names();
+        self.pools.are_on_nodes(levels, &[replaced]).await?;
+        let [replaced, in_place] = self.pools.seen().await?;
         let [old, stays] = before;
         ensure!(
             old.machines.is_disjoint(&replaced.machines),
@@ -245,57 +185,10 @@ impl Configured<'_> {
         Ok(())
     }
 
-    /// Reads all files of both nodes. Those of pools that have just `booted` have run the unit.
-    async fn is_on_nodes(&self, levels: &Levels, booted: &[String]) -> Result<()> {
-        self.cluster.has_workers(self.guest, 2).await?;
-        let cloud = &self.fixture.cloud;
-        for pool in self.pools() {
-            let machines = of_pool(self.cluster, &pool).await?;
-            ensure!(
-                machines.len() == 1,
-                "{pool} has {} machines",
-                machines.len()
-            );
-            let machine = machines.first().context("there is no machine")?;
-            let (instance, node) = (instance(machine), &machine["status"]["nodeRef"]["name"]);
-            let path = format!("/api/v1/nodes/{}", text(node));
-            let what = format!("{pool}: all files of {instance} are as configured");
-            self.fixture
-                .stage(&what, async || {
-                    let file = |path: &str| cloud.file(&instance, path);
-                    levels.are_on(self.authorities(levels), file)?;
-                    if booted.contains(&pool) {
-                        let (level, applied) = (file("/etc/settings.d/level"), file(APPLIED));
-                        ensure!(level == applied, "{APPLIED} has {applied:?}");
-                    }
-                    let node = self.guest.client.get(&path).await?;
-                    let pods = &node["status"]["capacity"]["pods"];
-                    let expected = levels.pods().to_string();
-                    ensure!(*pods == expected, "it has room for {pods} pods");
-                    condition(&node, "Ready")
-                })
-                .await?;
-        }
-        Ok(())
-    }
-
-    /// What machines of both pools are made of: names that contain hashes.
-    async fn made_of(&self) -> Result<[Value; 2]> {
-        let version = format!("{}/v1beta2", group::core(self.cluster.capi_types()));
-        let namespace = self.cluster.namespace();
-        let [replaced, in_place] = self.pools();
-        let deployments = Resource::new(&version, "machinedeployments");
-        let sets = Resource::new(&version, "machinesets");
-        let admin = &self.fixture.testbed.admin;
-        let deployment = admin.get(&deployments.named(&namespace, &replaced)).await?;
-        let set = admin.get(&sets.named(&namespace, &in_place)).await?;
-        Ok([deployment, set].map(|mut it| it["spec"]["template"]["spec"].take()))
-    }
-
     /// Equal content has equal hashes, whichever process computes them, and in whatever words.
     async fn stays_when_operators_restart(&self) -> Result<()> {
         let admin = &self.fixture.testbed.admin;
-        let before = (self.made_of().await?, self.seen().await?);
+        let before = (self.pools.made_of().await?, self.pools.seen().await?);
         let settings = CONFIG_MAPS.named(NAMESPACE, SETTINGS);
         let config = text(&admin.get(&settings).await?["data"]["config"]);
         self.rewrite(&format!("# The same in other words.\n{config}"))
@@ -312,12 +205,17 @@ impl Configured<'_> {
                 let uid = |pod: &Value| text(&pod["metadata"]["uid"]);
                 let is_old = |pod: &Value| old.iter().any(|it| uid(it) == uid(pod));
                 ensure!(!pods.is_empty(), "there is none");
-                ensure!(!pods.iter().any(is_old), "an old one is there");
+                let old = pods.iter().find(|pod| is_old(pod));
+                ensure!(
+                    old.is_none(),
+                    "{} is there",
+                    old.unwrap_or(&Value::Null)["metadata"]["name"]
+                );
                 pods.iter().try_for_each(|pod| condition(pod, "Ready"))
             })
             .await?;
         // It reaches machines only after a whole reconcile.
-        for pool in self.pools() {
+        for pool in self.pools.names() {
             self.change(&pool, &json!({ "nodeLabels": { LABEL: "true" } }))
                 .await?;
         }
@@ -326,7 +224,7 @@ impl Configured<'_> {
                 self.are_labelled().await
             })
             .await?;
-        let after = (self.made_of().await?, self.seen().await?);
+        let after = (self.pools.made_of().await?, self.pools.seen().await?);
         ensure!(before == after, "{before:?} became {after:?}");
         Ok(())
     }
@@ -335,15 +233,23 @@ impl Configured<'_> {
     async fn are_labelled(&self) -> Result<()> {
         let label = format!("{MANAGED}{LABEL}");
         for machine in of_pool(self.cluster, &self.cluster.pool()).await? {
-            let found = &machine["metadata"]["labels"][&label];
-            ensure!(*found == "true", "{found}");
+            let metadata = &machine["metadata"];
+            let found = &metadata["labels"][&label];
+            ensure!(
+                *found == "true",
+                "label {label} of machine {} is {found}",
+                metadata["name"]
+            );
         }
         let version = format!("{}/v1beta2", group::core(self.cluster.capi_types()));
         let sets = Resource::new(&version, "machinesets");
         let path = sets.named(&self.cluster.namespace(), IN_PLACE);
         let set = self.fixture.testbed.admin.get(&path).await?;
         let found = &set["spec"]["template"]["metadata"]["labels"][&label];
-        ensure!(*found == "true", "{found}");
+        ensure!(
+            *found == "true",
+            "label {label} in the MachineSet {IN_PLACE} is {found}"
+        );
         Ok(())
     }
 
@@ -358,11 +264,11 @@ impl Configured<'_> {
     /// The tuning operator gets what the pools refer to, and no machine is replaced for it.
     async fn is_tuned(&self, levels: &mut Levels) -> Result<()> {
         let admin = &self.fixture.testbed.admin;
-        let before = self.seen().await?;
+        let before = self.pools.seen().await?;
         levels.tuning += 1;
         self.apply(levels).await?;
         let setting = format!("net.core.somaxconn={}\n", levels.queue());
-        for pool in self.pools() {
+        for pool in self.pools.names() {
             let name = format!("tuned-{pool}");
             let path = CONFIG_MAPS.named(&self.cluster.namespace(), &name);
             let what = format!("the tuning operator gets {name}");
@@ -376,7 +282,7 @@ impl Configured<'_> {
                 })
                 .await?;
         }
-        let after = self.seen().await?;
+        let after = self.pools.seen().await?;
         ensure!(before == after, "{before:?} became {after:?}");
         Ok(())
     }
@@ -384,13 +290,13 @@ impl Configured<'_> {
     /// A MachineConfig that the programs of the release refuse is reported, and nodes stay until it is corrected.
     async fn survives_a_broken_config(&self, levels: &mut Levels) -> Result<()> {
         let admin = &self.fixture.testbed.admin;
-        let before = self.seen().await?;
+        let before = self.pools.seen().await?;
         let path = CONFIG_MAPS.named(NAMESPACE, SETTINGS);
         let config = text(&admin.get(&path).await?["data"]["config"]);
         let broken = config.replace("name: settings.service", "name: settings");
         ensure!(broken != config, "{config}");
         self.rewrite(&broken).await?;
-        for pool in self.pools() {
+        for pool in self.pools.names() {
             let path = NODE_POOLS.named(NAMESPACE, &pool);
             let what = format!("{pool} reports the field that is refused");
             self.fixture
@@ -408,11 +314,11 @@ impl Configured<'_> {
                 .await?;
         }
         wait::throughout("nodes of refused pools", WATCHED, async || {
-            for (pool, before) in self.pools().iter().zip(&before) {
-                let now = self.seen_of(pool).await?;
+            for (pool, before) in self.pools.names().iter().zip(&before) {
+                let now = self.pools.seen_of(pool).await?;
                 ensure!(now.machines.is_superset(&before.machines), "{now:?}");
             }
-            let nodes = self.guest.nodes().await?;
+            let nodes = self.pools.guest.nodes().await?;
             ensure!(nodes.len() == 2, "there are {} nodes", nodes.len());
             nodes.iter().try_for_each(|node| condition(node, "Ready"))
         })
@@ -434,8 +340,4 @@ fn file(fixture: &Fixture, name: &str, text: &str) -> Result<String> {
     let path = fixture.testbed.path().join(name);
     std::fs::write(&path, text).with_context(|| path.display().to_string())?;
     Ok(path.display().to_string())
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
 }

@@ -105,7 +105,8 @@ async fn completes(fixture: &Fixture, cluster: &Cluster<'_>, release: &Release) 
                 ensure!(newest["state"] == "Completed", "{newest}");
                 let progressing = timeline::condition(&seen, "ClusterVersionProgressing");
                 ensure!(progressing["status"] == "False", "{progressing}");
-                ensure!(timeline::condition(&seen, "Progressing")["status"] == "False");
+                let progressing = timeline::condition(&seen, "Progressing");
+                ensure!(progressing["status"] == "False", "{progressing}");
                 condition(&seen, "Available")
             },
         )

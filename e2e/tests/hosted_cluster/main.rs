@@ -10,6 +10,7 @@ mod autoscaled;
 pub(crate) mod break_glass;
 mod configured;
 mod configured_files;
+mod configured_pools;
 mod control_plane;
 mod observe;
 mod pod_security;

@@ -318,15 +318,11 @@ impl<'a> Stays<'a> {
             marker.as_deref() == Some(MARKED),
             "{MARKER} holds {marker:?}"
         );
-        let left = self
-            .guest
-            .client
-            .list("/api/v1/pods?labelSelector=app%3Dmachine-config-daemon");
-        ensure!(
-            left.await?
-                .iter()
-                .all(|pod| !pod["metadata"]["deletionTimestamp"].is_null())
-        );
+        let daemons = "/api/v1/pods?labelSelector=app%3Dmachine-config-daemon";
+        let mut left = self.guest.client.list(daemons).await?;
+        left.retain(|pod| pod["metadata"]["deletionTimestamp"].is_null());
+        let names: Vec<_> = left.iter().map(|pod| &pod["metadata"]["name"]).collect();
+        ensure!(names.is_empty(), "daemons are left: {names:?}");
         Ok(())
     }
 }
@@ -340,10 +336,8 @@ fn has(pool: &Value, release: &Release) -> Result<()> {
         pool["status"]["conditions"]
     );
     for kind in ["UpdatingVersion", "UpdatingConfig"] {
-        ensure!(
-            timeline::condition(pool, kind)["status"] == "False",
-            "{kind}"
-        );
+        let updating = timeline::condition(pool, kind);
+        ensure!(updating["status"] == "False", "{kind} is {updating}");
     }
     condition(pool, "AllNodesHealthy")
 }

@@ -11,6 +11,7 @@ use api::annotations::node_pool::ENABLE_SPOT;
 use api::group;
 use serde_json::{Value, json};
 use testbed::client::{Patch, Resource};
+use testbed::conditions;
 use testbed::hosted::{Cluster, DEPLOYMENTS, Fixture, Guest};
 use testbed::node::condition;
 
@@ -39,10 +40,12 @@ pub(crate) async fn replaces_an_interrupted_worker(
     let machine = fixture
         .stage("the pool's machine is a spot instance", async || {
             let machine = only(cluster).await?;
-            let label = &machine["metadata"]["labels"][INTERRUPTIBLE];
-            ensure!(!label.is_null(), "it is not interruptible");
-            let phase = &machine["status"]["phase"];
-            ensure!(phase == "Running", "it is {phase}");
+            let (name, labels) = (&machine["metadata"]["name"], &machine["metadata"]["labels"]);
+            ensure!(
+                !labels[INTERRUPTIBLE].is_null(),
+                "{name} is not interruptible: its labels are {labels}"
+            );
+            is_running(&machine)?;
             Ok(machine)
         })
         .await?;
@@ -83,8 +86,18 @@ async fn only(cluster: &Cluster<'_>) -> Result<Value> {
     let count = machines.len();
     match (machines.pop(), count) {
         (Some(machine), 1) => Ok(machine),
-        _ => bail!("there are {count} machines"),
+        (last, _) => {
+            let untrue = last.map(|machine| conditions::untrue(&machine));
+            bail!("there are {count} machines; of the last one: {untrue:?}")
+        }
     }
+}
+
+fn is_running(machine: &Value) -> Result<()> {
+    let (name, phase) = (&machine["metadata"]["name"], &machine["status"]["phase"]);
+    let untrue = conditions::untrue(machine);
+    ensure!(phase == "Running", "{name} is {phase}: {untrue}");
+    Ok(())
 }
 
 /// Spot machines have a MachineHealthCheck of their own, whether or not the pool is repaired.
@@ -143,10 +156,12 @@ impl Interrupted<'_> {
         self.fixture
             .stage("another machine replaces the interrupted one", async || {
                 let machine = only(self.cluster).await?;
-                ensure!(machine["metadata"]["uid"] != *uid, "it is there");
-                let phase = &machine["status"]["phase"];
-                ensure!(phase == "Running", "the other one is {phase}");
-                Ok(())
+                ensure!(
+                    machine["metadata"]["uid"] != *uid,
+                    "it is there: {}",
+                    machine["status"]
+                );
+                is_running(&machine)
             })
             .await
     }

@@ -3,7 +3,7 @@
 mod broken;
 mod healthy;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::*;
 use broken::*;

@@ -223,9 +223,9 @@ fn instances(response: &str) -> Vec<Instance> {
         .collect()
 }
 
-/// The tags of a response.
+/// The tags of a response. The fields of each have any order, and an empty value is an element without content.
 fn tags(response: &str) -> BTreeMap<String, String> {
-    let parts = response.split("<resourceId>").skip(1);
+    let parts = response.split("<item>").skip(1);
     parts
         .map(|part| (text(part, "key"), text(part, "value")))
         .collect()
@@ -277,11 +277,12 @@ mod tests {
 
     #[test]
     fn tags_are_read_from_the_response() {
-        let response = "<tagSet><item><resourceId>i-1</resourceId><resourceType>instance</resourceType>\
-            <key>cost</key><value>1</value></item>\
-            <item><resourceId>i-1</resourceId><key>empty</key><value></value></item></tagSet>";
+        let response = "<tagSet><item><key>empty</key><resourceId>i-1</resourceId>\
+            <resourceType>instance</resourceType><value/></item>\
+            <item><key>cost</key><resourceId>i-1</resourceId><value>1</value></item>\
+            <item><resourceId>i-1</resourceId><key>team</key><value>a</value></item></tagSet>";
         let tag = |key: &str, value: &str| (key.to_owned(), value.to_owned());
-        let expected = [tag("cost", "1"), tag("empty", "")];
+        let expected = [tag("cost", "1"), tag("empty", ""), tag("team", "a")];
         assert_eq!(tags(response), expected.into());
     }
 

@@ -1,5 +1,7 @@
 //! Diagnosis of hosted clusters: everything that an administrator would check.
 
+mod machines;
+
 use std::fmt::Write as _;
 
 use api::group::{self, CapiTypes};
@@ -17,11 +19,13 @@ const EVENTS: Resource<'_> = Resource::new("v1", "events");
 const LINES: &str = "--tail=25";
 const MOST_EVENTS: usize = 40;
 /// Whose logs are shown of a control plane.
-const TALKERS: [&str; 5] = [
+const TALKERS: [&str; 7] = [
     "control-plane-operator",
+    "hosted-cluster-config-operator",
     "kube-apiserver",
     "capi-provider",
     "cluster-api",
+    "cluster-autoscaler",
     "ignition-server",
 ];
 
@@ -42,6 +46,7 @@ pub(super) async fn show(fixture: &Fixture) {
         let (core, provider) = (group::core(capi_types), group::infrastructure(capi_types));
         for (group, version, plural) in [
             (&core, "v1beta2", "machines"),
+            (&core, "v1beta2", "machinehealthchecks"),
             (&provider, "v1beta2", "awsmachines"),
             (&provider, "v1alpha1", "kubevirtmachines"),
         ] {
@@ -60,9 +65,15 @@ pub(super) async fn show(fixture: &Fixture) {
         text.push_str(&log(testbed, OPERATORS, name).await);
     }
     for control_plane in list(testbed, &CONTROL_PLANES.all()).await {
-        let namespace = control_plane["metadata"]["namespace"].as_str();
+        let metadata = &control_plane["metadata"];
+        let namespace = metadata["namespace"].as_str().unwrap_or_default();
+        text.push_str(&machines::of_control_plane(testbed, namespace).await);
+        let name = metadata["name"].as_str().unwrap_or_default();
+        // As the cluster has written it.
+        let kubeconfig = testbed.path().join(format!("{name}.kubeconfig"));
+        text.push_str(&machines::of_guest(&kubeconfig).await);
         for name in TALKERS {
-            text.push_str(&log(testbed, namespace.unwrap_or_default(), name).await);
+            text.push_str(&log(testbed, namespace, name).await);
         }
     }
     text.push_str(&fixture.cloud.said());

@@ -90,6 +90,7 @@ async fn once(flags: &Flags, memory: &mut Memory) -> std::result::Result<(), Fai
         return Ok(());
     }
     let Some(removal) = seen.removal(flags, memory, Instant::now()) else {
+        println!("{}", seen.summary(flags));
         return Ok(());
     };
     let (group, machine) = (removal.group, removal.machine);

@@ -241,6 +241,11 @@ impl Pod {
         })
     }
 
+    /// Whether a node is needed because of it.
+    pub(crate) fn is_on(&self, node: &str) -> bool {
+        !self.is_of_node && self.node.as_deref() == Some(node)
+    }
+
     /// Whether it may run on a node of this shape, as far as there is room.
     pub(crate) fn fits(&self, shape: &Shape) -> bool {
         let mut selector = self.selector.iter();

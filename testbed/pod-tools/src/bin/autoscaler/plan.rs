@@ -71,6 +71,37 @@ impl Seen {
             .collect()
     }
 
+    /// A line for the log: why nothing is scaled.
+    pub(crate) fn summary(&self, flags: &Flags) -> String {
+        let groups = self.groups.iter().map(|group| {
+            let Group {
+                name,
+                min,
+                max,
+                replicas,
+                machines,
+                ..
+            } = group;
+            let (machines, ready) = (machines.len(), group.ready(&self.nodes).len());
+            format!("{name} has {replicas} of {min} to {max}, {machines} machines, {ready} ready")
+        });
+        let groups: Vec<_> = groups.collect();
+        let waiting: Vec<_> = self.waiting(flags).map(|pod| pod.name.as_str()).collect();
+        let needed = self.nodes.iter().map(|node| {
+            let mut pods = self.pods.iter();
+            let pod = pods.find(|pod| pod.is_on(&node.name));
+            let pod = pod.map_or("no pod", |pod| pod.name.as_str());
+            format!("{} by {pod}", node.name)
+        });
+        let needed: Vec<_> = needed.collect();
+        format!(
+            "groups: {}; waiting pods: {}; nodes are needed: {}",
+            groups.join(", "),
+            waiting.join(", "),
+            needed.join(", ")
+        )
+    }
+
     fn waiting(&self, flags: &Flags) -> impl Iterator<Item = &Pod> {
         let cutoff = flags.cutoff;
         let pods = self.pods.iter();
@@ -103,7 +134,7 @@ impl Seen {
     ) -> Option<Removal<'_>> {
         let is_needed = |node: &str| {
             let mut pods = self.pods.iter();
-            pods.any(|pod| pod.node.as_deref() == Some(node) && !pod.is_of_node)
+            pods.any(|pod| pod.is_on(node))
         };
         let names = self.nodes.iter().map(|node| &node.name);
         let unneeded: Vec<_> = names.filter(|name| !is_needed(name)).collect();
@@ -276,6 +307,30 @@ mod tests {
                 .collect();
             assert_eq!(found, expected, "{name}");
         }
+    }
+
+    #[test]
+    fn the_log_says_why_nothing_is_scaled() {
+        let one = group("a", 1, 1);
+        let seen = Seen {
+            nodes: nodes(&one, 1),
+            groups: vec![one],
+            pods: vec![
+                Pod {
+                    name: "stays".to_owned(),
+                    node: Some("node-a-0".to_owned()),
+                    ..Pod::default()
+                },
+                Pod {
+                    name: "waits".to_owned(),
+                    ..pending(1500)
+                },
+            ],
+        };
+        assert_eq!(
+            seen.summary(&flags(&[])),
+            "groups: a has 1 of 0 to 1, 1 machines, 1 ready; waiting pods: waits; nodes are needed: node-a-0 by stays"
+        );
     }
 
     #[test]
