@@ -37,6 +37,10 @@ pub(crate) fn of_client(error: &kube::Error, message: String) -> HookError {
 
 fn of_status(code: u16, response: &str, message: String) -> HookError {
     match code {
+        // The kind of its owner is new: the API server reads its own kinds every 30 seconds only.
+        403 if response.contains("cannot find RESTMapping for APIVersion") => {
+            HookError::Transient(Reason::ApiUnavailable, message)
+        }
         403 if response.contains("exceeded quota") => {
             HookError::Permanent(Reason::QuotaExceeded, message)
         }
@@ -92,6 +96,11 @@ mod tests {
                 403,
                 "secrets is forbidden: exceeded quota: q",
                 (Reason::QuotaExceeded, false),
+            ),
+            (
+                403,
+                "machines is forbidden: cannot find RESTMapping for APIVersion a/v1 Kind Owner",
+                (Reason::ApiUnavailable, true),
             ),
             (
                 403,

@@ -7,6 +7,9 @@ use support::fence::Refused;
 use migration::failure::Reason;
 use migration::journal::Failure;
 
+/// What an API server says of the owner of an object, if the owner's kind is new: it reads its own kinds every 30 seconds
+/// only (admission plugin `OwnerReferencesPermissionEnforcement`).
+const UNKNOWN_OWNER: &str = "cannot find RESTMapping for APIVersion";
 /// The etcd error of a store that is full.
 const STORE_FULL: &str = "database space exceeded";
 
@@ -57,6 +60,12 @@ impl Rejection {
             reason,
             message: message.clone(),
         };
+        if message.contains(UNKNOWN_OWNER) {
+            return Self::Later {
+                message,
+                after: None,
+            };
+        }
         if message.contains(STORE_FULL) || message.contains("exceeded quota") {
             return refused(Reason::QuotaExceeded);
         }
@@ -136,7 +145,10 @@ mod tests {
         let webhook = "admission webhook \"v.example.com\" denied the request: no";
         let policy =
             "machines \"m\" is forbidden: ValidatingAdmissionPolicy 'p' denied request: no";
+        let unknown = "machines \"m\" is forbidden: cannot set blockOwnerDeletion in this case because cannot find \
+                       RESTMapping for APIVersion a/v1 Kind Owner: no matches for kind \"Owner\" in version \"a/v1\"";
         for (code, message, fault) in [
+            (403, unknown, later(unknown)),
             (404, "not found", Rejection::Gone),
             (409, "the object has been modified", Rejection::Conflict),
             (409, "already exists", Rejection::Conflict),

@@ -99,7 +99,7 @@ fn kubevirt_named(build: &mut Build<'_>, name: &str) {
         body["data"] = json!({"kubeconfig": "e30=", "namespace": "bWFjaGluZXM="});
         body["metadata"]["managedFields"] = operators("v1");
     });
-    // A user's own, for topologies: nobody owns it.
+    // A user's own, for topologies: it has no owner.
     build.object(
         "KubevirtClusterTemplate",
         "clusters",
