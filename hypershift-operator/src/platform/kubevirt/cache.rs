@@ -51,7 +51,8 @@ struct Choice<'a> {
 /// A list of objects, of which only the metadata is read.
 #[derive(Deserialize)]
 struct List {
-    items: Vec<Listed>,
+    /// API servers write `null` if there are none.
+    items: Option<Vec<Listed>>,
 }
 
 #[derive(Deserialize)]
@@ -164,7 +165,7 @@ async fn list(infra: &InfraCluster, pool: &NodePool) -> kube::Result<Vec<ObjectM
         .limit(MOST);
     let request = infra.requests(&resource()).list_metadata(&params);
     let listed: List = infra.send(request, LONGEST_LIST).await?;
-    let copies = listed.items.into_iter().map(|it| it.metadata);
+    let copies = listed.items.into_iter().flatten().map(|it| it.metadata);
     let copies = copies.filter(|it| it.name.as_deref().is_some_and(is_name) && is_of(it, &uid));
     Ok(copies.collect())
 }

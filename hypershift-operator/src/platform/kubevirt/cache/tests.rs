@@ -46,7 +46,15 @@ fn wanted() -> Wanted {
 }
 
 fn list_of(copies: &[Value]) -> Expect {
-    Expect::get(&format!("{PATH}?nodepool-uid%3Du")).answer(Answer::list(copies))
+    // API servers write `null` for a list of metadata without items.
+    let items = (!copies.is_empty()).then_some(copies);
+    let list = json!({
+        "apiVersion": "meta.k8s.io/v1",
+        "kind": "PartialObjectMetadataList",
+        "metadata": { "resourceVersion": "1" },
+        "items": items,
+    });
+    Expect::get(&format!("{PATH}?nodepool-uid%3Du")).answer(Answer::ok(&list))
 }
 
 async fn ensured(calls: Vec<Expect>, recorded: Option<&str>) -> Result<String, String> {
