@@ -1,6 +1,8 @@
 //! The custom resource definitions of all kinds, made from their Rust types.
 //!
-//! `cargo xtask codegen` writes them to `manifests/crds/`; nothing there is edited by hand.
+//! `cargo xtask codegen` writes them to `manifests/crds/`, and those with the technology preview to
+//! `manifests/crds-tech-preview/`. Those that hosted clusters serve are in `manifests/crds-guest/`. Nothing there is edited by
+//! hand.
 
 use kube_core::object::{HasSpec, HasStatus};
 use kube_core::{CustomResourceExt, Resource};
@@ -9,7 +11,9 @@ use serde_json::{Value, json};
 
 use crate::audit_log_persistence::v1alpha1::AuditLogPersistenceConfig;
 use crate::certificates::v1alpha1 as certificates;
+use crate::features::FeatureSet;
 use crate::hypershift::v1beta1 as hypershift;
+use crate::karpenter::v1::OpenshiftEc2NodeClass;
 use crate::scheduling::v1alpha1::ClusterSizingConfiguration;
 use crate::schema;
 
@@ -18,11 +22,16 @@ use crate::schema;
 pub struct Crd {
     /// Its name, `<plural>.<group>`.
     pub name: fn() -> &'static str,
-    /// The definition, as it is sent to an API server.
-    pub render: fn() -> Value,
+    /// The definition with what a feature set has of it, as it is sent to an API server.
+    pub render: fn(FeatureSet) -> Value,
+    /// The smallest feature set that has the kind.
+    pub features: FeatureSet,
 }
 
-/// All definitions, one a line.
+/// The annotation of a definition with the name of its feature set. Those of the default set do not have it.
+pub const FEATURE_SET: &str = "release.openshift.io/feature-set";
+
+/// All definitions of all feature sets on a management cluster, one a line.
 pub const ALL: &[Crd] = &[
     Crd::of::<hypershift::AwsEndpointService>(),
     Crd::of::<hypershift::AzurePrivateLinkService>(),
@@ -35,7 +44,18 @@ pub const ALL: &[Crd] = &[
     Crd::of::<certificates::CertificateRevocationRequest>(),
     Crd::of::<certificates::CertificateSigningRequestApproval>(),
     Crd::of::<ClusterSizingConfiguration>(),
+    Crd::preview::<hypershift::GcpPrivateServiceConnect>(),
+    Crd::preview::<hypershift::HcpEtcdBackup>(),
 ];
+
+/// The definitions that hosted clusters serve, one a line.
+pub const GUEST: &[Crd] = &[Crd::of::<OpenshiftEc2NodeClass>()];
+
+/// The definitions that a feature set has on a management cluster.
+pub fn of(features: FeatureSet) -> impl Iterator<Item = &'static Crd> {
+    ALL.iter()
+        .filter(move |crd| features.includes(crd.features))
+}
 
 // === impl Crd ===
 
@@ -48,6 +68,19 @@ impl Crd {
         Self {
             name: T::crd_name,
             render: render::<T>,
+            features: FeatureSet::Default,
+        }
+    }
+
+    /// A kind of the technology preview.
+    const fn preview<T: Kind>() -> Self
+    where
+        T::Spec: JsonSchema,
+        T::Status: JsonSchema,
+    {
+        Self {
+            features: FeatureSet::TechPreviewNoUpgrade,
+            ..Self::of::<T>()
         }
     }
 }
@@ -77,7 +110,7 @@ pub(crate) enum StatusIs {
     Field,
 }
 
-fn render<T: Kind>() -> Value
+fn render<T: Kind>(features: FeatureSet) -> Value
 where
     T::Spec: JsonSchema,
     T::Status: JsonSchema,
@@ -91,15 +124,18 @@ where
     for (key, value) in T::LABELS {
         crd["metadata"]["labels"][key] = json!(value);
     }
+    if features != FeatureSet::Default {
+        crd["metadata"]["annotations"][FEATURE_SET] = json!(features.name());
+    }
     let version = &mut crd["spec"]["versions"][0];
-    version["schema"]["openAPIV3Schema"] = root::<T>();
+    version["schema"]["openAPIV3Schema"] = root::<T>(features);
     if T::STATUS == StatusIs::Field {
         version["subresources"] = json!({});
     }
     crd
 }
 
-fn root<T: Kind>() -> Value
+fn root<T: Kind>(features: FeatureSet) -> Value
 where
     T::Spec: JsonSchema,
     T::Status: JsonSchema,
@@ -117,8 +153,8 @@ where
                 "type": "string",
             },
             "metadata": { "type": "object" },
-            "spec": schema::of::<T::Spec>(),
-            "status": schema::of::<T::Status>(),
+            "spec": schema::of::<T::Spec>(features),
+            "status": schema::of::<T::Status>(features),
         },
     });
     if !T::REQUIRED.is_empty() {

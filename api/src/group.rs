@@ -19,6 +19,10 @@ pub const MANAGED_BY: &str = "cluster.x-k8s.io/managed-by";
 pub const DRAIN: &str = "cluster.x-k8s.io/drain";
 /// Domain of the keys of Cluster API's labels. The same for both types.
 pub const LABEL_DOMAIN: &str = "cluster.x-k8s.io";
+/// Finalizer by which the provider for AWS deletes the instance of an `AWSMachine` first. The same for both types.
+pub const AWS_MACHINE_FINALIZER: &str = "awsmachine.infrastructure.cluster.x-k8s.io";
+/// Finalizer by which the provider for Azure deletes the virtual machine of an `AzureMachine` first. The same for both types.
+pub const AZURE_MACHINE_FINALIZER: &str = "azuremachine.infrastructure.cluster.x-k8s.io";
 /// Suffix shared by the private groups.
 const PRIVATE_SUFFIX: &str = "cluster.hypershift.openshift.io";
 /// The served groups of Cluster API, by their prefix before the suffix.

@@ -4,33 +4,55 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings, json_schema};
 use serde_json::{Value, json};
 
+use crate::features::FeatureSet;
+
 mod structural;
 
 /// The key of an object's validation rules.
 pub(crate) const RULES: &str = "x-kubernetes-validations";
+/// Marks a field, a value or a rule of the technology preview. No definition has the mark.
+const PREVIEW: &str = "x-tech-preview";
 
-/// The structural schema of a type.
-pub(crate) fn of<T: JsonSchema>() -> Value {
+/// The structural schema of a type, with what a feature set has of it.
+pub(crate) fn of<T: JsonSchema>(features: FeatureSet) -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
     });
     let schema = settings.into_generator().into_root_schema_for::<T>();
-    structural::structural(schema.to_value())
+    structural::structural(schema.to_value(), features)
 }
 
 // Transforms, for `#[schemars(transform = ...)]` on a type or a field. One item may have several; rules add up.
 
 /// A rule in CEL, and what a user who breaks it should do.
 pub(crate) fn rule(expression: &'static str, message: &'static str) -> impl FnMut(&mut Schema) {
+    move |schema| push_rule(schema, json!({ "rule": expression, "message": message }))
+}
+
+fn push_rule(schema: &mut Schema, rule: Value) {
+    let rules = schema
+        .ensure_object()
+        .entry(RULES)
+        .or_insert_with(|| json!([]));
+    if let Value::Array(rules) = rules {
+        rules.push(rule);
+    }
+}
+
+/// The optional field or the value of an enum is in the technology preview only.
+pub(crate) fn tech_preview(schema: &mut Schema) {
+    schema.insert(PREVIEW.to_owned(), true.into());
+}
+
+/// A rule of the technology preview: one about its fields.
+pub(crate) fn preview_rule(
+    expression: &'static str,
+    message: &'static str,
+) -> impl FnMut(&mut Schema) {
     move |schema| {
-        let rules = schema
-            .ensure_object()
-            .entry(RULES)
-            .or_insert_with(|| json!([]));
-        if let Value::Array(rules) = rules {
-            rules.push(json!({ "rule": expression, "message": message }));
-        }
+        let rule = json!({ "rule": expression, "message": message, PREVIEW: true });
+        push_rule(schema, rule);
     }
 }
 

@@ -1,9 +1,9 @@
 //! Every definition has the properties, defaults, bounds and rules of the public CRDs of the OpenShift HyperShift project
-//! (<https://github.com/openshift/hypershift>, default feature set, August 2026), so that objects made for one are taken
-//! by the other.
+//! (<https://github.com/openshift/hypershift>, August 2026), so that objects made for one are taken by the other.
 //!
 //! `data/parity/<name>.tsv` holds those facts: names, versions, columns, then one property a line with its type and what
-//! is said of it. Rules are counted here; what they accept and refuse is shown by the objects in `data/rules`.
+//! is said of it. `data/parity/tech_preview/` has the lines that the technology preview adds or replaces.
+//! Rules are counted here; what they accept and refuse is shown by the objects in `data/rules`.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,9 +13,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use api::crds;
+use api::features::FeatureSet;
 use serde_json::{Map, Value};
 
 /// What can be said of a property, in the order in which it is written.
@@ -54,31 +55,61 @@ const RULES: &str = "x-kubernetes-validations";
 #[test]
 fn definitions_have_every_property_default_and_rule() {
     let mut report = String::new();
-    for crd in crds::ALL {
-        let differences = differences((crd.name)(), &(crd.render)());
-        if !differences.is_empty() {
-            let _ = writeln!(report, "{}:\n{differences}", (crd.name)());
+    for features in FeatureSet::ALL {
+        for crd in kinds(features) {
+            let name = (crd.name)();
+            let differences = differences(name, features, &(crd.render)(features));
+            if !differences.is_empty() {
+                let _ = writeln!(report, "{name} ({features}):\n{differences}");
+            }
         }
     }
     assert!(report.is_empty(), "\n{report}");
 }
 
 #[test]
+fn kinds_of_the_preview_are_not_in_the_default_set() {
+    let names = |features| -> Vec<_> { crds::of(features).map(|crd| (crd.name)()).collect() };
+    let default = names(FeatureSet::Default);
+    let mut added = names(FeatureSet::TechPreviewNoUpgrade);
+    added.retain(|name| !default.contains(name));
+    let expected = [
+        "gcpprivateserviceconnects.hypershift.openshift.io",
+        "hcpetcdbackups.hypershift.openshift.io",
+    ];
+    assert_eq!(added, expected);
+}
+
+#[test]
+fn definitions_name_their_feature_set() {
+    for crd in crds::ALL {
+        let preview = (crd.render)(FeatureSet::TechPreviewNoUpgrade);
+        let annotation = |crd: &Value| crd["metadata"]["annotations"][crds::FEATURE_SET].clone();
+        assert_eq!(annotation(&preview), "TechPreviewNoUpgrade");
+        let default = (crd.render)(FeatureSet::Default);
+        assert_eq!(annotation(&default), Value::Null);
+    }
+}
+
+#[test]
 fn every_fact_is_of_a_definition() {
-    let known: Vec<_> = crds::ALL.iter().map(|crd| (crd.name)()).collect();
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/parity");
-    for file in std::fs::read_dir(directory).unwrap() {
-        let file = file.unwrap().path();
-        let name = file.file_stem().and_then(std::ffi::OsStr::to_str).unwrap();
-        assert!(known.contains(&name), "no definition is called {name}");
+    let known = kinds(FeatureSet::TechPreviewNoUpgrade);
+    let known: Vec<_> = known.map(|crd| (crd.name)()).collect();
+    for features in FeatureSet::ALL {
+        let files = std::fs::read_dir(directory(features)).unwrap();
+        let files = files.map(|file| file.unwrap().path());
+        for file in files.filter(|path| path.is_file()) {
+            let name = file.file_stem().and_then(std::ffi::OsStr::to_str).unwrap();
+            assert!(known.contains(&name), "no definition is called {name}");
+        }
     }
 }
 
 #[test]
 fn every_property_is_documented() {
     let mut silent = Vec::new();
-    for crd in crds::ALL {
-        let crd = (crd.render)();
+    for crd in kinds(FeatureSet::TechPreviewNoUpgrade) {
+        let crd = (crd.render)(FeatureSet::TechPreviewNoUpgrade);
         let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
         undocumented(
             crd["metadata"]["name"].as_str().unwrap(),
@@ -96,8 +127,8 @@ fn every_property_is_documented() {
 #[test]
 fn every_int32_has_a_range() {
     let mut unbounded = Vec::new();
-    for crd in crds::ALL {
-        let crd = (crd.render)();
+    for crd in kinds(FeatureSet::TechPreviewNoUpgrade) {
+        let crd = (crd.render)(FeatureSet::TechPreviewNoUpgrade);
         let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
         let name = crd["metadata"]["name"].as_str().unwrap();
         collect_unbounded(name, schema, &mut unbounded);
@@ -148,17 +179,41 @@ fn a_difference_in_any_fact_is_found() {
         .iter()
         .find(|crd| (crd.name)() == "nodepools.hypershift.openshift.io")
         .unwrap();
-    for (pointer, value, expected) in [
-        ("/spec/arch/default", "\"arm64\"".into(), "default"),
-        ("/spec/clusterName/maxLength", 9.into(), "maxLength=9"),
-        ("/spec/taints/uniqueItems", true.into(), "uniqueItems"),
-        ("/spec/release", Value::Null, "missing"),
+    let preview = FeatureSet::TechPreviewNoUpgrade;
+    let default = FeatureSet::Default;
+    for (features, pointer, value, expected) in [
+        (default, "/spec/arch/default", "\"arm64\"".into(), "default"),
+        (
+            default,
+            "/spec/clusterName/maxLength",
+            9.into(),
+            "maxLength=9",
+        ),
+        (
+            default,
+            "/spec/taints/uniqueItems",
+            true.into(),
+            "uniqueItems",
+        ),
+        (default, "/spec/release", Value::Null, "missing"),
+        (
+            preview,
+            "/spec/clusterName/maxLength",
+            9.into(),
+            "maxLength=9",
+        ),
+        (preview, "/spec/osImageStream", Value::Null, "missing"),
     ] {
-        let mut changed = (crd.render)();
+        let mut changed = (crd.render)(features);
         change(&mut changed, pointer, value);
-        let differences = differences((crd.name)(), &changed);
+        let differences = differences((crd.name)(), features, &changed);
         assert!(differences.contains(expected), "{pointer}: {differences}");
     }
+    let preview = differences((crd.name)(), default, &(crd.render)(preview));
+    assert!(
+        preview.contains("too much: .spec.osImageStream"),
+        "{preview}"
+    );
 }
 
 /// Changes what `pointer`, written without the `properties` between, leads to; null takes a property away.
@@ -176,13 +231,15 @@ fn change(crd: &mut Value, pointer: &str, value: Value) {
     }
 }
 
+/// The definitions that a feature set has, and those of hosted clusters.
+fn kinds(features: FeatureSet) -> impl Iterator<Item = &'static crds::Crd> {
+    crds::of(features).chain(crds::GUEST)
+}
+
 /// What is missing, too much, or not the same, one line each.
-fn differences(name: &str, crd: &Value) -> String {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/parity/{name}.tsv"));
-    let expected = std::fs::read_to_string(&file)
-        .unwrap_or_else(|error| panic!("cannot read {}: {error}", file.display()));
-    let expected = expected.lines().filter(|line| !line.starts_with('#'));
-    let expected: Vec<_> = expected.map(without_width).collect();
+fn differences(name: &str, features: FeatureSet, crd: &Value) -> String {
+    let expected = expected(name, features);
+    let expected: Vec<_> = expected.iter().map(|line| without_width(line)).collect();
     let expected = by_key(expected.iter().map(String::as_str));
     let found: Vec<_> = facts(crd).iter().map(|line| without_width(line)).collect();
     let found = by_key(found.iter().map(String::as_str));
@@ -204,6 +261,34 @@ fn differences(name: &str, crd: &Value) -> String {
         }
     }
     differences
+}
+
+/// All lines about a definition that the files have, those of the feature set last: they replace earlier ones.
+fn expected(name: &str, features: FeatureSet) -> Vec<String> {
+    let sets = FeatureSet::ALL.into_iter();
+    let sets = sets.filter(|set| features.includes(*set));
+    let files = sets.map(|set| directory(set).join(format!("{name}.tsv")));
+    let mut lines = Vec::new();
+    for file in files.filter(|file| file.exists()) {
+        let text = std::fs::read_to_string(&file)
+            .unwrap_or_else(|error| panic!("cannot read {}: {error}", file.display()));
+        let facts = text.lines().filter(|line| !line.starts_with('#'));
+        lines.extend(facts.map(str::to_owned));
+    }
+    assert!(
+        !lines.is_empty(),
+        "tests/data/parity has no facts of {name}"
+    );
+    lines
+}
+
+/// Where the facts of a feature set are.
+fn directory(features: FeatureSet) -> PathBuf {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/parity");
+    match features {
+        FeatureSet::Default => directory,
+        FeatureSet::TechPreviewNoUpgrade => directory.join("tech_preview"),
+    }
 }
 
 /// A line without the bounds that only state the range of an `int32`: they refuse no value that a client could read, and

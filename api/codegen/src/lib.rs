@@ -8,12 +8,36 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use api::crds;
+use api::crds::{self, Crd};
+use api::features::FeatureSet;
+use serde_json::Value;
 
-/// Where the custom resource definitions are.
-const MANIFESTS: &str = "manifests/crds";
-/// Where the API reference is.
-const REFERENCE: &str = "docs/api";
+/// Where the custom resource definitions are that hosted clusters serve.
+const GUEST: &str = "manifests/crds-guest";
+
+/// Where everything of one feature set is.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    features: FeatureSet,
+    /// The custom resource definitions.
+    manifests: &'static str,
+    /// The API reference.
+    reference: &'static str,
+}
+
+/// Where everything is.
+const PLACES: [Place; 2] = [
+    Place {
+        features: FeatureSet::Default,
+        manifests: "manifests/crds",
+        reference: "docs/api",
+    },
+    Place {
+        features: FeatureSet::TechPreviewNoUpgrade,
+        manifests: "manifests/crds-tech-preview",
+        reference: "docs/api-tech-preview",
+    },
+];
 
 /// The root of the workspace.
 fn root() -> PathBuf {
@@ -23,24 +47,58 @@ fn root() -> PathBuf {
 /// Everything that is generated, by its path in the repository.
 fn files() -> Result<BTreeMap<PathBuf, String>> {
     let mut files = BTreeMap::new();
-    let mut rendered = Vec::new();
-    for crd in crds::ALL {
-        let name = (crd.name)();
-        let crd = (crd.render)();
-        let manifest = manifest::render(&crd)
-            .with_context(|| format!("failed to write the definition of {name} as YAML"))?;
-        files.insert(Path::new(MANIFESTS).join(format!("{name}.yaml")), manifest);
-        files.insert(
-            Path::new(REFERENCE).join(format!("{name}.md")),
-            reference::page(&crd),
-        );
-        rendered.push(crd);
+    for place in PLACES {
+        add(&mut files, place)?;
     }
-    files.insert(
-        Path::new(REFERENCE).join("README.md"),
-        reference::index(&rendered),
-    );
     Ok(files)
+}
+
+/// Adds the files of a feature set. The definitions are all there, so that a directory can be applied; the reference has
+/// only the kinds that differ from the default set.
+fn add(files: &mut BTreeMap<PathBuf, String>, place: Place) -> Result<()> {
+    let mut described = Vec::new();
+    for crd in crds::of(place.features) {
+        let name = (crd.name)();
+        let definition = (crd.render)(place.features);
+        let manifest = manifest::render(&definition)
+            .with_context(|| format!("failed to write the definition of {name} as YAML"))?;
+        let path = Path::new(place.manifests).join(format!("{name}.yaml"));
+        files.insert(path, manifest);
+        if is_described(crd, place.features, &definition) {
+            let path = Path::new(place.reference).join(format!("{name}.md"));
+            files.insert(path, reference::page(&definition));
+            described.push(definition);
+        }
+    }
+    if place.features == FeatureSet::Default {
+        described.extend(add_guest(files, place)?);
+    }
+    let path = Path::new(place.reference).join("README.md");
+    files.insert(path, reference::index(&described, place.features));
+    Ok(())
+}
+
+/// Adds the files of the definitions that hosted clusters serve, and returns these definitions.
+fn add_guest(files: &mut BTreeMap<PathBuf, String>, place: Place) -> Result<Vec<Value>> {
+    let mut definitions = Vec::new();
+    for crd in crds::GUEST {
+        let name = (crd.name)();
+        let definition = (crd.render)(place.features);
+        let manifest = manifest::render(&definition)
+            .with_context(|| format!("failed to write the definition of {name} as YAML"))?;
+        files.insert(Path::new(GUEST).join(format!("{name}.yaml")), manifest);
+        let path = Path::new(place.reference).join(format!("{name}.md"));
+        files.insert(path, reference::page(&definition));
+        definitions.push(definition);
+    }
+    Ok(definitions)
+}
+
+/// Whether a kind has a page: always in the default set, and in another one if its fields are not those of the default.
+fn is_described(crd: &Crd, features: FeatureSet, definition: &Value) -> bool {
+    let is_new = crd.features != FeatureSet::Default;
+    let default = || (crd.render)(FeatureSet::Default);
+    features == FeatureSet::Default || is_new || default()["spec"] != definition["spec"]
 }
 
 /// Compares all files with what would be written, and gives their number. Fails with the first that differs.
@@ -97,7 +155,9 @@ pub fn write() -> Result<(usize, usize)> {
 /// Files beside the generated ones that nothing generates.
 fn unexpected(files: &BTreeMap<PathBuf, String>) -> Result<Vec<PathBuf>> {
     let mut unexpected = Vec::new();
-    for directory in [MANIFESTS, REFERENCE] {
+    let directories = PLACES.iter().flat_map(|it| [it.manifests, it.reference]);
+    let directories = directories.chain([GUEST]);
+    for directory in directories {
         let Ok(entries) = fs::read_dir(root().join(directory)) else {
             continue;
         };
@@ -147,11 +207,43 @@ mod tests {
     #[test]
     fn every_definition_has_a_manifest_and_a_page() {
         let files = files().unwrap();
-        assert_eq!(files.len(), 2 * crds::ALL.len() + 1);
+        let number = |directory: &str| {
+            let directory = Path::new(directory);
+            let within = files.keys().filter(|path| path.starts_with(directory));
+            within.count()
+        };
+        let default = crds::of(FeatureSet::Default).count();
+        assert_eq!(number("manifests/crds"), default);
+        let guest = crds::GUEST.len();
+        assert_eq!(number("manifests/crds-guest"), guest);
+        assert_eq!(number("docs/api"), default + guest + 1);
+        assert_eq!(number("manifests/crds-tech-preview"), crds::ALL.len());
         let manifest = &files[Path::new("manifests/crds/nodepools.hypershift.openshift.io.yaml")];
         assert!(
             manifest.contains("kind: CustomResourceDefinition"),
             "{manifest}"
         );
+    }
+
+    #[test]
+    fn the_preview_describes_kinds_that_differ() {
+        let files = files().unwrap();
+        for (kind, expected) in [
+            ("gcpprivateserviceconnects", true),
+            ("hcpetcdbackups", true),
+            ("hostedclusters", true),
+            ("hostedcontrolplanes", true),
+            ("nodepools", true),
+            ("awsendpointservices", false),
+        ] {
+            let file = format!("docs/api-tech-preview/{kind}.hypershift.openshift.io.md");
+            assert_eq!(files.contains_key(Path::new(&file)), expected, "{kind}");
+        }
+        let preview = |path: &Path| path.starts_with("manifests/crds-tech-preview");
+        let unmarked = |text: &str| !text.contains("TechPreviewNoUpgrade");
+        for (path, text) in &files {
+            assert!(!text.contains("x-tech-preview"), "{}", path.display());
+            assert!(!(preview(path) && unmarked(text)), "{}", path.display());
+        }
     }
 }

@@ -2,15 +2,24 @@
 
 use std::fmt::Write as _;
 
+use api::features::FeatureSet;
 use serde_json::{Map, Value};
 
 const RULES: &str = "x-kubernetes-validations";
 
 /// The list of all kinds.
-pub(super) fn index(crds: &[Value]) -> String {
-    let mut text = String::from(
-        "# API reference\n\n\
-         Written by `cargo xtask codegen` from the types of the api crate.\n\
+pub(super) fn index(crds: &[Value], features: FeatureSet) -> String {
+    let (title, about) = match features {
+        FeatureSet::Default => ("API reference", ""),
+        FeatureSet::TechPreviewNoUpgrade => (
+            "API reference: technology preview",
+            "`hypershift install --tech-preview-no-upgrade` installs these definitions, from `manifests/crds-tech-preview`.\n\
+             The kinds that are not listed here are those of the [default feature set](../api/README.md).\n",
+        ),
+    };
+    let mut text = format!(
+        "# {title}\n\n\
+         Written by `cargo xtask codegen` from the types of the api crate.\n{about}\
          `kubectl explain <kind>.<field>` shows the same in a terminal.\n\n\
          | kind | group and version | what it is |\n|---|---|---|\n",
     );

@@ -13,6 +13,9 @@
 //!    `tests/types.rs` reads and writes those that are accepted.
 //! 6. `cargo xtask codegen` writes the manifest and the reference page.
 //!
+//! A kind of the technology preview has `Crd::preview` in `crds::ALL`. What the preview adds has its facts in
+//! `tests/data/parity/tech_preview/` and its objects in `tests/data/rules/tech_preview/`.
+//!
 //! # How a property is written
 //!
 //! | what | how |
@@ -26,6 +29,7 @@
 //! | immutable | `#[schemars(transform = immutable("what to do"))]` |
 //! | a merge strategy | `#[schemars(transform = atomic_list)]`, `set`, `list_map(["key"])` |
 //! | `minProperties` and the like | `#[schemars(transform = with("minProperties", 1))]` |
+//! | technology preview | `#[schemars(transform = tech_preview)]` on an optional field or a variant; `preview_rule` for rules about such fields |
 //! | another crate's type | `#[schemars(with = "Vec<schema::Condition>")]`, a marker that has its shape |
 //!
 //! # How objects are read
@@ -46,6 +50,8 @@ pub mod configuration;
 pub mod control_plane_component;
 pub mod dns;
 pub mod etcd;
+pub mod gcp_private_service_connect;
+pub mod hcp_etcd_backup;
 pub mod hosted_cluster;
 pub mod hosted_control_plane;
 pub mod image_content_source;
@@ -69,6 +75,10 @@ pub use certificate_signing_request_approval::CertificateSigningRequestApproval;
 pub use control_plane_component::{
     ControlPlaneComponent, ControlPlaneComponentSpec, ControlPlaneComponentStatus,
 };
+pub use gcp_private_service_connect::{
+    GcpPrivateServiceConnect, GcpPrivateServiceConnectSpec, GcpPrivateServiceConnectStatus,
+};
+pub use hcp_etcd_backup::{HcpEtcdBackup, HcpEtcdBackupSpec, HcpEtcdBackupStatus};
 pub use hosted_cluster::{HostedCluster, HostedClusterSpec, status::HostedClusterStatus};
 pub use hosted_control_plane::{
     HostedControlPlane, HostedControlPlaneSpec, status::HostedControlPlaneStatus,

@@ -4,22 +4,24 @@
 
 use serde_json::{Map, Value, json};
 
-use super::RULES;
+use super::{PREVIEW, RULES};
+use crate::features::FeatureSet;
 
-/// The structural form of a schema and of all schemas within it.
-pub(super) fn structural(mut schema: Value) -> Value {
-    restructure(&mut schema);
+/// The structural form of a schema and of all schemas within it, with what the feature set has of them.
+pub(super) fn structural(mut schema: Value, features: FeatureSet) -> Value {
+    restructure(&mut schema, features);
     if let Value::Object(root) = &mut schema {
         root.remove("title");
     }
     schema
 }
 
-fn restructure(schema: &mut Value) {
+fn restructure(schema: &mut Value, features: FeatureSet) {
     let Value::Object(schema) = schema else {
         return;
     };
     drop_null(schema);
+    select(schema, features);
     join_values(schema);
     bound_width(schema);
     if let Some(Value::String(description)) = schema.get_mut("description") {
@@ -27,11 +29,12 @@ fn restructure(schema: &mut Value) {
     }
     for part in ["items", "additionalProperties"] {
         if let Some(part) = schema.get_mut(part) {
-            restructure(part);
+            restructure(part, features);
         }
     }
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
-        properties.values_mut().for_each(restructure);
+        let properties = properties.values_mut();
+        properties.for_each(|property| restructure(property, features));
     }
 }
 
@@ -54,6 +57,27 @@ fn drop_null(schema: &mut Map<String, Value>) {
         schema.remove("anyOf");
         hoist(schema, inner);
     }
+}
+
+/// Removes properties, values and rules that the feature set does not have, and the mark of those that it has.
+fn select(schema: &mut Map<String, Value>, features: FeatureSet) {
+    let has_preview = features.includes(FeatureSet::TechPreviewNoUpgrade);
+    let is_in = |part: &Value| has_preview || part.get(PREVIEW).is_none();
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        properties.retain(|_, property| is_in(property));
+    }
+    for list in ["oneOf", RULES] {
+        if let Some(Value::Array(parts)) = schema.get_mut(list) {
+            parts.retain(is_in);
+            for part in parts.iter_mut().filter_map(Value::as_object_mut) {
+                part.remove(PREVIEW);
+            }
+        }
+    }
+    if schema.get(RULES).is_some_and(|rules| *rules == json!([])) {
+        schema.remove(RULES);
+    }
+    schema.remove(PREVIEW);
 }
 
 /// Attributes of the field take precedence over those of its type; the rules of both apply.
@@ -187,7 +211,45 @@ mod tests {
                 json!({"items": {"properties": {"a": {"type": "integer"}}}}),
             ),
         ] {
-            assert_eq!(structural(derived), expected, "{name}");
+            let structural = structural(derived, FeatureSet::Default);
+            assert_eq!(structural, expected, "{name}");
         }
+    }
+
+    #[test]
+    fn feature_sets_select_properties_values_and_rules() {
+        let derived = json!({
+            "properties": {
+                "a": {"type": "string"},
+                "b": {"anyOf": [{"type": "object", "description": "b"}, {"type": "null"}], PREVIEW: true},
+                "c": {"oneOf": [
+                    {"type": "string", "const": "A", "description": "the first"},
+                    {"type": "string", "const": "B", "description": "the second", PREVIEW: true},
+                ]},
+                "d": {"items": {"properties": {"e": {"type": "string", PREVIEW: true}}}},
+            },
+            RULES: [{"rule": "has(self.b)", PREVIEW: true}],
+        });
+        let default = json!({"properties": {
+            "a": {"type": "string"},
+            "c": {"type": "string", "enum": ["A"], "description": "A: the first"},
+            "d": {"items": {"properties": {}}},
+        }});
+        let preview = json!({
+            "properties": {
+                "a": {"type": "string"},
+                "b": {"type": "object", "description": "b"},
+                "c": {
+                    "type": "string",
+                    "enum": ["A", "B"],
+                    "description": "A: the first\n\nB: the second",
+                },
+                "d": {"items": {"properties": {"e": {"type": "string"}}}},
+            },
+            RULES: [{"rule": "has(self.b)"}],
+        });
+        let of = |features| structural(derived.clone(), features);
+        assert_eq!(of(FeatureSet::Default), default);
+        assert_eq!(of(FeatureSet::TechPreviewNoUpgrade), preview);
     }
 }

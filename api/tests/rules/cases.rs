@@ -5,6 +5,8 @@
 //! `null` takes something away, and a number one past a list's end adds to it.
 //! With `was` it is an update, of the base with those changes to the base with the changes of `set`.
 //!
+//! Those in `tech_preview/` are about what the technology preview adds. Those outside of it hold for all feature sets.
+//!
 //! - `refused` is a part of the message of the rule that the object violates.
 //! - `invalid` is a part of the API server's message for an object that violates the schema and no rule.
 //! - Without either the object is accepted.
@@ -21,6 +23,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use api::features::FeatureSet;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -73,10 +76,21 @@ struct Entry {
     invalid: Option<String>,
 }
 
-/// All cases.
-pub(crate) fn all() -> Vec<Case> {
+/// All cases that a feature set has the fields for.
+pub(crate) fn of(features: FeatureSet) -> Vec<Case> {
+    let sets = FeatureSet::ALL.into_iter();
+    let sets = sets.filter(|set| features.includes(*set));
+    sets.flat_map(added_by).collect()
+}
+
+/// The cases that a feature set has in addition to those before it.
+fn added_by(features: FeatureSet) -> Vec<Case> {
+    let directory = match features {
+        FeatureSet::Default => directory(),
+        FeatureSet::TechPreviewNoUpgrade => directory().join("tech_preview"),
+    };
     let mut cases = Vec::new();
-    for path in files(&directory()) {
+    for path in files(&directory) {
         let file: File = read(&path);
         let stem = path.file_stem().unwrap().to_string_lossy().into_owned();
         for crd in &file.of {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// Rules that no object breaks, because the API server fills in a default or refuses the object for its schema first.
 /// They are there for objects and versions of the schema from before: the path, and how the message begins.
-const NEVER_BROKEN: [(&str, &str); 4] = [
+const NEVER_BROKEN: [(&str, &str); 9] = [
     ("spec", "arch cannot be removed"),
     ("spec", "a signing key of your own needs"),
     (
@@ -18,6 +18,11 @@ const NEVER_BROKEN: [(&str, &str); 4] = [
         "spec.platform.azure.image.azureMarketplace",
         "name the image",
     ),
+    ("spec.subnetSelectorTerms", "a term is required"),
+    ("spec.subnetSelectorTerms", "each term needs"),
+    ("spec.securityGroupSelectorTerms", "a term is required"),
+    ("spec.securityGroupSelectorTerms", "each term needs"),
+    ("spec.capacityReservationSelectorTerms", "each term needs"),
 ];
 
 /// A rule, and its path. `[]` is any item of a list, `{}` any value of a map.
@@ -97,8 +102,10 @@ impl Coverage {
             }
         }
         if let Some(items) = schema.get("items") {
-            for item in value.as_array().into_iter().flatten() {
-                self.walk(&format!("{path}[]"), items, None, item);
+            for (index, item) in value.as_array().into_iter().flatten().enumerate() {
+                // Rules about a change are for items of maps only; the table does not reorder them.
+                let old = old.and_then(|old| old.get(index));
+                self.walk(&format!("{path}[]"), items, old, item);
             }
         }
         if let Some(values) = schema.get("additionalProperties") {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use api::crds;
+use api::features::FeatureSet;
 use kube_cel::{ErrorKind, ValidationError, Validator};
 use serde_json::Value;
 
@@ -15,12 +16,14 @@ use coverage::Coverage;
 
 #[test]
 fn rules_accept_and_reject_as_listed() {
-    let schemas = schemas();
     let mut report = String::new();
-    for case in cases::all() {
-        let errors = evaluate(&schemas[case.crd.as_str()], &case);
-        if let Some(complaint) = complaint(&case, &errors) {
-            let _ = writeln!(report, "{} ({}): {complaint}", case.name, case.crd);
+    for features in FeatureSet::ALL {
+        let schemas = schemas(features);
+        for case in cases::of(features) {
+            let errors = evaluate(&schemas[case.crd.as_str()], &case);
+            if let Some(complaint) = complaint(&case, &errors) {
+                let _ = writeln!(report, "{} ({}): {complaint}", case.name, case.crd);
+            }
         }
     }
     assert!(report.is_empty(), "\n{report}");
@@ -28,9 +31,20 @@ fn rules_accept_and_reject_as_listed() {
 
 #[test]
 fn every_rule_has_an_accepted_and_a_rejected_object() {
-    let schemas = schemas();
+    let mut report = String::new();
+    for features in FeatureSet::ALL {
+        report_gaps(features, &mut report);
+    }
+    assert!(
+        report.is_empty(),
+        "add cases to tests/data/rules for:\n{report}"
+    );
+}
+
+fn report_gaps(features: FeatureSet, report: &mut String) {
+    let schemas = schemas(features);
     let mut covered: BTreeMap<_, Coverage> = BTreeMap::new();
-    for case in cases::all() {
+    for case in cases::of(features) {
         let schema = &schemas[case.crd.as_str()];
         let coverage = covered.entry(case.crd.clone()).or_default();
         match &case.verdict {
@@ -39,22 +53,17 @@ fn every_rule_has_an_accepted_and_a_rejected_object() {
             Verdict::Invalid(_) => {}
         }
     }
-    let mut report = String::new();
     for (name, schema) in &schemas {
         let coverage = covered.entry((*name).to_owned()).or_default();
         for gap in coverage.gaps(schema) {
-            let _ = writeln!(report, "{name}: {gap}");
+            let _ = writeln!(report, "{name} ({features}): {gap}");
         }
     }
-    assert!(
-        report.is_empty(),
-        "add cases to tests/data/rules for:\n{report}"
-    );
 }
 
 #[test]
 fn every_message_is_human_readable() {
-    for (name, schema) in schemas() {
+    for (name, schema) in schemas(FeatureSet::TechPreviewNoUpgrade) {
         for rule in coverage::rules(&schema) {
             let message = &rule.message;
             assert!(
@@ -66,14 +75,14 @@ fn every_message_is_human_readable() {
     }
 }
 
-/// The definitions' schemas.
-fn schemas() -> BTreeMap<&'static str, Value> {
+/// The schemas of the definitions that a feature set has.
+fn schemas(features: FeatureSet) -> BTreeMap<&'static str, Value> {
     let of = |crd: &crds::Crd| {
-        let mut rendered = (crd.render)();
+        let mut rendered = (crd.render)(features);
         let schema = &mut rendered["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
         ((crd.name)(), schema.take())
     };
-    crds::ALL.iter().map(of).collect()
+    crds::of(features).chain(crds::GUEST).map(of).collect()
 }
 
 /// What the rules say, without an API server.

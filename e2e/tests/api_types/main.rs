@@ -7,9 +7,11 @@ mod kinds;
 mod old_objects;
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use api::features::FeatureSet;
 use serde_json::{Value, json};
 use testbed::client::ApiClient;
 use testbed::progress::Progress;
@@ -19,8 +21,6 @@ use testbed::{crds, wait};
 use cases::{Case, Verdict};
 use kinds::Kind;
 
-/// Where the definitions are, as they are committed.
-const MANIFESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../manifests/crds");
 const SERVED_WITHIN: Duration = Duration::from_secs(30);
 
 #[tokio::test]
@@ -31,14 +31,37 @@ async fn crds_enforce_their_validation_rules() -> Result<()> {
 }
 
 async fn scenario(testbed: &Testbed) -> Result<()> {
+    let default = FeatureSet::Default;
+    let definitions = definitions(default)?;
+    let kinds = install(testbed, &definitions, default).await?;
+    try_cases(testbed, &kinds, default).await?;
+    refuses_the_preview(testbed, &kinds).await?;
+    old_objects::keep_working(testbed, &definitions).await?;
+
+    let preview = FeatureSet::TechPreviewNoUpgrade;
+    let definitions = self::definitions(preview)?;
+    let kinds = install(testbed, &definitions, preview).await?;
+    try_cases(testbed, &kinds, preview).await
+}
+
+/// Installs definitions, and waits until they are in force.
+async fn install(
+    testbed: &Testbed,
+    definitions: &[Value],
+    features: FeatureSet,
+) -> Result<Vec<Kind>> {
     let admin = &testbed.admin;
-    let definitions = definitions()?;
-    let step = testbed.progress.step("installing the project's own CRDs");
-    crds::install(admin, &definitions).await?;
+    let what = format!("installing the project's own CRDs ({features})");
+    let step = testbed.progress.step(what);
+    crds::install(admin, definitions).await?;
     let kinds: Vec<_> = definitions.iter().map(Kind::of).collect::<Result<_>>()?;
     for kind in &kinds {
         served(admin, kind).await?;
-        kind.is_as_defined(admin).await?;
+        let what = format!("{} to be as it is defined", kind.name);
+        wait::until(&what, SERVED_WITHIN, async || {
+            kind.is_as_defined(admin).await
+        })
+        .await?;
     }
     step.done_with(&format!("{} CRDs", kinds.len()));
 
@@ -53,9 +76,15 @@ async fn scenario(testbed: &Testbed) -> Result<()> {
         admin.delete(&kind.path_of(&object)).await?;
     }
     step.done();
+    Ok(kinds)
+}
 
-    let cases = cases::all();
-    let step = testbed.progress.step("trying the table of rules");
+/// Tries the cases of a feature set.
+async fn try_cases(testbed: &Testbed, kinds: &[Kind], features: FeatureSet) -> Result<()> {
+    let admin = &testbed.admin;
+    let cases = cases::of(features);
+    let what = format!("trying the table of rules ({features})");
+    let step = testbed.progress.step(what);
     let mut complaints = Vec::new();
     for case in &cases {
         let kind = kinds.iter().find(|kind| kind.name == case.crd);
@@ -66,21 +95,56 @@ async fn scenario(testbed: &Testbed) -> Result<()> {
     }
     ensure!(complaints.is_empty(), "\n{}", complaints.join("\n"));
     step.done_with(&format!("{} cases", cases.len()));
-
-    old_objects::keep_working(testbed, &definitions).await
+    Ok(())
 }
 
-/// The definitions as they are committed.
-fn definitions() -> Result<Vec<Value>> {
+/// A platform of the technology preview cannot be chosen, and another field of it is dropped.
+async fn refuses_the_preview(testbed: &Testbed, kinds: &[Kind]) -> Result<()> {
+    let admin = &testbed.admin;
+    let step = testbed.progress.step("keeping the technology preview out");
+    let is_pool = |kind: &&Kind| kind.name == old_objects::NODE_POOLS;
+    let kind = kinds.iter().find(is_pool).context("no node pools")?;
+    let mut pool = cases::base(&kind.name);
+    pool["spec"]["platform"]["type"] = json!("GCP");
+    let Err(refused) = admin.create(&kind.path_for(&pool), &pool).await else {
+        bail!("a NodePool on Google Cloud is accepted");
+    };
+    let refused = format!("{refused:#}");
+    ensure!(refused.contains("Unsupported value"), "{refused}");
+
+    let mut pool = cases::base(&kind.name);
+    pool["spec"]["osImageStream"] = json!({ "name": "rhel-10" });
+    let stored = admin.create(&kind.path_for(&pool), &pool).await?;
+    admin.delete(&kind.path_of(&pool)).await?;
+    let stream = &stored["spec"]["osImageStream"];
+    ensure!(stream.is_null(), "osImageStream is stored: {stream}");
+    step.done();
+    Ok(())
+}
+
+/// The definitions of a feature set and those of hosted clusters, as they are committed.
+fn definitions(features: FeatureSet) -> Result<Vec<Value>> {
+    let mut definitions = read(match features {
+        FeatureSet::Default => "crds",
+        FeatureSet::TechPreviewNoUpgrade => "crds-tech-preview",
+    })?;
+    definitions.extend(read("crds-guest")?);
+    Ok(definitions)
+}
+
+fn read(directory: &str) -> Result<Vec<Value>> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../manifests")
+        .join(directory);
     let mut definitions = Vec::new();
-    for file in fs::read_dir(MANIFESTS).context("run `cargo xtask codegen` first")? {
+    for file in fs::read_dir(&directory).context("run `cargo xtask codegen` first")? {
         let path = file?.path();
         let text = fs::read_to_string(&path)?;
         let definition =
             serde_saphyr::from_str(&text).with_context(|| format!("{}", path.display()))?;
         definitions.push(definition);
     }
-    ensure!(!definitions.is_empty(), "{MANIFESTS} is empty");
+    ensure!(!definitions.is_empty(), "{} is empty", directory.display());
     Ok(definitions)
 }
 

@@ -11,7 +11,7 @@ use testbed::{crds, wait};
 use crate::api_types::cases;
 use crate::api_types::kinds::Kind;
 
-const NODE_POOLS: &str = "nodepools.hypershift.openshift.io";
+pub(crate) const NODE_POOLS: &str = "nodepools.hypershift.openshift.io";
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
 /// The path of the rule that a later version adds.
 const IMAGE: &str =

@@ -1,11 +1,18 @@
 //! The etcd of a control plane.
 
+pub mod backup;
+pub mod shards;
+
 use k8s_openapi::api::core::v1::LocalObjectReference;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::hypershift::v1beta1::common::Quantity;
-use crate::schema::{self, immutable, rule, set};
+use crate::hypershift::v1beta1::etcd::backup::ManagedEtcdBackup;
+use crate::hypershift::v1beta1::etcd::shards::{
+    EtcdScheduling, ManagedEtcdShard, UnmanagedEtcdShard, shards,
+};
+use crate::schema::{self, immutable, preview_rule, rule, set, tech_preview};
 
 /// Where a control plane keeps its data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -44,9 +51,27 @@ pub struct EtcdSpec {
 /// An etcd that HyperShift runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(transform = preview_rule(
+    "has(self.shards) == has(oldSelf.shards)",
+    "shards are chosen when the cluster is created; do not add or remove shards later"
+))]
 pub struct ManagedEtcdSpec {
     /// Where its data is stored.
     pub storage: ManagedEtcdStorageSpec,
+    /// The key that encrypts backups.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = tech_preview)]
+    pub backup: Option<ManagedEtcdBackup>,
+    /// Nodes of the management cluster that etcd runs on. Without it, as the other components of
+    /// the control plane.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = tech_preview)]
+    pub scheduling: Option<EtcdScheduling>,
+    /// Further clusters of etcd, each for some resources. They are chosen when the cluster is
+    /// created.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(min = 1, max = 10), transform = shards, transform = tech_preview)]
+    pub shards: Vec<ManagedEtcdShard>,
 }
 
 /// Where the data of an etcd is stored.
@@ -123,6 +148,10 @@ pub struct PersistentVolumeEtcdStorageSpec {
 /// An etcd that exists already, and that others look after.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(transform = preview_rule(
+    "has(self.shards) == has(oldSelf.shards)",
+    "shards are chosen when the cluster is created; do not add or remove shards later"
+))]
 pub struct UnmanagedEtcdSpec {
     /// URL of the etcd's client endpoint, for example `https://etcd-client:2379`.
     /// Certificates of the etcd must name its host.
@@ -130,6 +159,11 @@ pub struct UnmanagedEtcdSpec {
     pub endpoint: String,
     /// Certificates for the connection.
     pub tls: EtcdTlsConfig,
+    /// Further clusters of etcd, each for some resources. They are chosen when the cluster is
+    /// created.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(min = 1, max = 10), transform = shards, transform = tech_preview)]
+    pub shards: Vec<UnmanagedEtcdShard>,
 }
 
 /// Certificates for the connection to an etcd.
@@ -178,6 +212,9 @@ impl Default for EtcdSpec {
                     }),
                     restore_snapshot_url: Vec::new(),
                 },
+                backup: None,
+                scheduling: None,
+                shards: Vec::new(),
             }),
             unmanaged: None,
         }

@@ -10,17 +10,21 @@ use serde::{Deserialize, Serialize};
 
 use super::common::{Duration, Release, Taint};
 use crate::crds::Kind;
-use crate::schema::{self, immutable, rule};
+use crate::schema::{self, immutable, preview_rule, rule, tech_preview};
 
 mod aws;
 mod azure;
+mod gcp;
 mod kubevirt;
+mod openstack;
 mod platform;
 mod status;
 
 pub use aws::*;
 pub use azure::*;
+pub use gcp::*;
 pub use kubevirt::*;
+pub use openstack::*;
 pub use platform::*;
 pub use status::*;
 
@@ -106,6 +110,10 @@ pub use status::*;
         "self.platform.type in ['AWS', 'Azure'] || !(has(self.autoScaling) && self.autoScaling.min == 0)",
         "scaling to no nodes works on AWS and Azure only: set autoScaling.min to 1 or more"
     ),
+    transform = preview_rule(
+        "has(self.osImageStream) || !has(oldSelf.osImageStream)",
+        "osImageStream cannot be removed once it is set: put it back"
+    ),
 )]
 pub struct NodePoolSpec {
     /// The hosted cluster that the nodes belong to, of the same namespace.
@@ -173,17 +181,23 @@ pub struct NodePoolSpec {
         ),
     )]
     pub paused_until: Option<String>,
-    /// The operating system of the nodes. It is part of HyperShift's technology preview, so it is not in the CRD of this
-    /// version; objects have it where the CRD of the preview is installed.
+    /// The operating system of the nodes. Unset: the default of the release. It cannot be removed once it is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(skip)]
+    #[schemars(
+        transform = rule(
+            "self.name != 'rhel-9' || oldSelf.name != 'rhel-10'",
+            "nodes cannot go back from rhel-10 to rhel-9: create another NodePool"
+        ),
+        transform = tech_preview,
+    )]
     pub os_image_stream: Option<OsImageStream>,
 }
 
 /// A stream of operating system images.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OsImageStream {
     /// Its name: `rhel-9` or `rhel-10`.
+    #[schemars(extend("enum" = ["rhel-9", "rhel-10"]))]
     pub name: String,
 }
 

@@ -3,20 +3,25 @@
 pub mod agent;
 pub mod aws;
 pub mod azure;
+pub mod gcp;
 pub mod ibm_cloud;
 pub mod kubevirt;
+pub mod openstack;
 pub mod power_vs;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::features::FeatureSet;
 use crate::hypershift::v1beta1::platform::agent::AgentPlatformSpec;
 use crate::hypershift::v1beta1::platform::aws::AwsPlatformSpec;
 use crate::hypershift::v1beta1::platform::azure::AzurePlatformSpec;
+use crate::hypershift::v1beta1::platform::gcp::GcpPlatformSpec;
 use crate::hypershift::v1beta1::platform::ibm_cloud::IbmCloudPlatformSpec;
 use crate::hypershift::v1beta1::platform::kubevirt::KubevirtPlatformSpec;
+use crate::hypershift::v1beta1::platform::openstack::OpenStackPlatformSpec;
 use crate::hypershift::v1beta1::platform::power_vs::PowerVsPlatformSpec;
-use crate::schema::{immutable, with};
+use crate::schema::{immutable, tech_preview, with};
 
 /// The infrastructure of a hosted cluster, with what that infrastructure needs to know.
 /// Fill in the member that belongs to `type`; `None` has none.
@@ -51,6 +56,14 @@ pub struct PlatformSpec {
     /// Settings for IBM Power Virtual Server, when `type` is `PowerVS`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub powervs: Option<PowerVsPlatformSpec>,
+    /// Settings for OpenStack, when `type` is `OpenStack`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = tech_preview)]
+    pub openstack: Option<OpenStackPlatformSpec>,
+    /// Settings for Google Cloud, when `type` is `GCP`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = tech_preview)]
+    pub gcp: Option<GcpPlatformSpec>,
 }
 
 /// An infrastructure for nodes.
@@ -73,4 +86,27 @@ pub enum PlatformType {
     PowerVs,
     /// Users provide the nodes.
     None,
+    /// OpenStack.
+    #[schemars(transform = tech_preview)]
+    OpenStack,
+    /// Google Cloud.
+    #[serde(rename = "GCP")]
+    #[schemars(transform = tech_preview)]
+    Gcp,
+}
+
+impl PlatformType {
+    /// The feature set that has the platform.
+    pub fn features(self) -> FeatureSet {
+        match self {
+            Self::OpenStack | Self::Gcp => FeatureSet::TechPreviewNoUpgrade,
+            Self::Aws
+            | Self::Azure
+            | Self::IbmCloud
+            | Self::KubeVirt
+            | Self::Agent
+            | Self::PowerVs
+            | Self::None => FeatureSet::Default,
+        }
+    }
 }

@@ -4,11 +4,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::hypershift::v1beta1::references::NameReference;
-use crate::schema::{atomic_list, list_map, nullable};
+use crate::schema::{atomic_list, list_map, nullable, preview_rule, tech_preview};
 
 /// Configuration of the Kubernetes and OpenShift API servers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(transform = preview_rule(
+    "has(self.tlsAdherence) || !has(oldSelf.tlsAdherence)",
+    "tlsAdherence cannot be removed once it is set; put it back"
+))]
 pub struct ApiServerConfiguration {
     /// Serving certificates of the Kubernetes API server for your own host names.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,9 +36,22 @@ pub struct ApiServerConfiguration {
     /// profile `Intermediate`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_security_profile: Option<TlsSecurityProfile>,
+    /// Which components have to follow `tlsSecurityProfile`. It cannot be removed once it is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = tech_preview)]
+    pub tls_adherence: Option<TlsAdherence>,
     /// What is written to the audit logs.
     #[serde(default)]
     pub audit: AuditConfiguration,
+}
+
+/// Which components have to follow the TLS profile of the cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum TlsAdherence {
+    /// Those that always did: the API servers, the ingress and some others.
+    LegacyAdheringComponentsOnly,
+    /// All of them.
+    StrictAllComponents,
 }
 
 /// Certificates of an API server.

@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 use crate::hypershift::v1beta1::auto_node::AutoNodeStatus;
 use crate::hypershift::v1beta1::cluster_status::{ApiEndpoint, PlatformStatus};
 use crate::hypershift::v1beta1::configuration::authentication::status::ConfigurationStatus;
+use crate::hypershift::v1beta1::hcp_etcd_backup::snapshot_url;
 use crate::hypershift::v1beta1::secret_encryption::status::SecretEncryptionStatus;
 use crate::hypershift::v1beta1::versions::{ClusterVersionStatus, ControlPlaneVersionStatus};
-use crate::schema::{self, list_map};
+use crate::schema::{self, list_map, tech_preview};
 
 /// What the cluster is.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -71,6 +72,18 @@ pub struct HostedClusterStatus {
     /// Which key encrypts Secrets, and the progress of a rotation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret_encryption: Option<SecretEncryptionStatus>,
+    /// URL of the last backup of etcd that was completed.
+    #[serde(
+        rename = "lastSuccessfulEtcdBackupURL",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(
+        length(min = 1, max = 2048),
+        transform = snapshot_url,
+        transform = tech_preview,
+    )]
+    pub last_successful_etcd_backup_url: Option<String>,
 }
 
 /// Architectures that a release is for.

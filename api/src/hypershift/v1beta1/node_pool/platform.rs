@@ -5,11 +5,14 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AwsNodePoolPlatform, AzureNodePoolPlatform, KubevirtNodePoolPlatform};
+use super::{
+    AwsNodePoolPlatform, AzureNodePoolPlatform, GcpNodePoolPlatform, KubevirtNodePoolPlatform,
+    OpenStackNodePoolPlatform,
+};
 use crate::hypershift::v1beta1::platform::PlatformType;
 use crate::hypershift::v1beta1::platform::ibm_cloud::IbmCloudPlatformSpec;
 use crate::hypershift::v1beta1::platform::power_vs::PowerVsResourceReference;
-use crate::schema::{self, immutable};
+use crate::schema::{self, immutable, tech_preview};
 
 /// The platform of the machines, and their configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -39,6 +42,14 @@ pub struct NodePoolPlatform {
     /// Machines on IBM Power Virtual Server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub powervs: Option<PowerVsNodePoolPlatform>,
+    /// Machines on OpenStack.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = tech_preview)]
+    pub openstack: Option<OpenStackNodePoolPlatform>,
+    /// Machines on Google Cloud.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = tech_preview)]
+    pub gcp: Option<GcpNodePoolPlatform>,
 }
 
 /// Machines that the assisted installer's agents have found.

@@ -4,8 +4,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::OsImageStream;
 use crate::hypershift::v1beta1::platform::kubevirt::KubevirtPlatformCredentials;
-use crate::schema::{self, atomic_list, rule};
+use crate::schema::{self, atomic_list, rule, tech_preview};
 
 /// What the pool is.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -28,6 +29,10 @@ pub struct NodePoolStatus {
     /// What runs on the nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes_info: Option<NodesInfo>,
+    /// The operating system that most of the nodes have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = tech_preview)]
+    pub os_image_stream: Option<OsImageStream>,
 }
 
 /// Status that is specific to a platform.

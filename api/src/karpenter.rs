@@ -1,0 +1,8 @@
+//! The group `karpenter.hypershift.openshift.io`, which hosted clusters serve: nodes that Karpenter makes.
+
+#![allow(
+    clippy::doc_markdown,
+    reason = "users read the documentation of fields as plain text, in `kubectl explain`"
+)]
+
+pub mod v1;
