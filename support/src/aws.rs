@@ -2,18 +2,31 @@
 //!
 //! [`signature`] and the profiles of files decide without I/O; [`credentials`] reads files, and asks the token service.
 
+mod client;
 pub mod credentials;
+mod element;
+pub mod oidc;
 mod profile;
 pub mod query;
+mod retry;
+pub mod rsa;
+pub mod s3;
+mod service;
 pub mod signature;
+
+use std::fmt::Write as _;
 
 use http::StatusCode;
 
 use crate::outbound;
 use crate::xml;
 
+pub use client::{Client, Rest};
 pub use credentials::Source;
+pub use element::Element;
 pub use query::{Query, Signer};
+pub use retry::{Retry, is_throttled};
+pub use service::{EC2, ELB, ELB_V2, IAM, ROUTE53, S3, STS, Service};
 pub use signature::{Credentials, Scope, sign};
 
 /// A variable of the environment.
@@ -63,6 +76,65 @@ pub enum Error {
     Credentials(String),
 }
 
+// === impl Error ===
+
+impl Error {
+    /// The code of a refusal, such as `InvalidVpcID.NotFound`. Empty for other errors, and for a response without a body.
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Refused { code, .. } => code,
+            _ => "",
+        }
+    }
+
+    /// The status of a refusal.
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Refused { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+
+    /// Whether there were too many requests: this one had no effect.
+    pub fn is_throttled(&self) -> bool {
+        matches!(self, Self::Refused { status, code, .. } if *status == 429 || is_throttled(code))
+    }
+
+    /// Whether the request may have had its effect although no response says so.
+    pub fn is_uncertain(&self) -> bool {
+        match self {
+            Self::Http { source, .. } => matches!(
+                source,
+                outbound::Error::Connection(_)
+                    | outbound::Error::Body(_)
+                    | outbound::Error::Timeout
+            ),
+            Self::Refused { status, .. } => *status >= 500 && !self.is_throttled(),
+            _ => false,
+        }
+    }
+
+    /// Whether credentials are invalid or lack a permission, which no repetition changes.
+    pub fn is_denied(&self) -> bool {
+        match self {
+            Self::Credentials(_) | Self::File { .. } => true,
+            Self::Refused { status, code, .. } => {
+                *status == 401 || *status == 403 || DENIED.contains(&code.as_str())
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Codes of refused credentials that have status 400.
+const DENIED: [&str; 5] = [
+    "ExpiredToken",
+    "InvalidAccessKeyId",
+    "InvalidClientTokenId",
+    "OptInRequired",
+    "UnauthorizedOperation",
+];
+
 /// What to do about a refusal.
 fn hint(status: u16) -> &'static str {
     match status {
@@ -80,6 +152,30 @@ pub fn endpoint(service: &str, variable: Variable<'_>) -> Option<String> {
     ];
     let found = names.iter().find_map(|name| variable(name));
     found.map(|url| url.trim_end_matches('/').to_owned())
+}
+
+/// A text as a part of a path or of a query, as signatures need it; a slash is encoded, too.
+pub fn encoded(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut encoded, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            // Writing to a String never fails.
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+        encoded
+    })
+}
+
+/// The partition of a region, the second part of its ARNs.
+pub fn partition(region: &str) -> &'static str {
+    match region {
+        region if region.starts_with("cn-") => "aws-cn",
+        region if region.starts_with("us-gov-") => "aws-us-gov",
+        region if region.starts_with("us-isob-") => "aws-iso-b",
+        region if region.starts_with("us-iso-") => "aws-iso",
+        _ => "aws",
+    }
 }
 
 /// The domain of AWS in a region.
@@ -135,6 +231,48 @@ mod tests {
             ("EU-WEST-1", false),
         ] {
             assert_eq!(is_region(region), expected, "{region}");
+        }
+    }
+
+    #[test]
+    fn texts_are_encoded_and_regions_have_partitions() {
+        assert_eq!(encoded("a b/*.~é"), "a%20b%2F%2A.~%C3%A9");
+        for (region, expected) in [
+            ("eu-west-1", "aws"),
+            ("cn-north-1", "aws-cn"),
+            ("us-gov-west-1", "aws-us-gov"),
+            ("us-iso-east-1", "aws-iso"),
+            ("us-isob-east-1", "aws-iso-b"),
+        ] {
+            assert_eq!(partition(region), expected, "{region}");
+        }
+    }
+
+    /// Throttled, uncertain, denied.
+    #[test]
+    fn refusals_differ_in_what_may_have_happened() {
+        for (status, code, expected) in [
+            (400, "Throttling", [true, false, false]),
+            (503, "RequestLimitExceeded", [true, false, false]),
+            (429, "", [true, false, false]),
+            (500, "InternalError", [false, true, false]),
+            (400, "DependencyViolation", [false, false, false]),
+            (403, "AccessDenied", [false, false, true]),
+            (400, "ExpiredToken", [false, false, true]),
+        ] {
+            let error = Error::Refused {
+                what: String::new(),
+                status,
+                code: code.to_owned(),
+                message: String::new(),
+            };
+            let found = [
+                error.is_throttled(),
+                error.is_uncertain(),
+                error.is_denied(),
+            ];
+            assert_eq!(found, expected, "{status} {code}");
+            assert_eq!((error.code(), error.status()), (code, Some(status)));
         }
     }
 

@@ -12,11 +12,12 @@
 //! - `lease`, `fence`: leader election, and a client that rejects writes without the lease.
 //! - `apply`: server-side apply and other writes with a precondition.
 //! - `etcd`: a client of etcd: members, health, snapshots.
+//! - `conditions`: conditions of objects.
 //! - `controller`, `reconcile`, `watch`: the controller runner, errors of reconcilers, failures of watches.
 //!
 //! With feature `outbound`: `outbound`, requests to servers outside of the cluster.
 //!
-//! With feature `aws`: `aws`, `xml`, signatures and credentials of AWS, and what its services respond.
+//! With feature `aws`: `aws`, `xml`, signatures and credentials of AWS, and what its services respond; `ec2`, its calls.
 //!
 //! With feature `testing`: `testing`, a mock API server, and a server of HTTP.
 
@@ -32,9 +33,13 @@ pub mod aws;
 #[cfg(feature = "kube")]
 pub mod client;
 #[cfg(feature = "kube")]
+pub mod conditions;
+#[cfg(feature = "kube")]
 pub mod controller;
 #[cfg(feature = "kube")]
 pub mod deadline;
+#[cfg(feature = "aws")]
+pub mod ec2;
 pub mod error;
 #[cfg(feature = "kube")]
 pub mod etcd;

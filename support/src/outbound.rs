@@ -106,7 +106,8 @@ impl Http {
         self.attempt(build()?).await
     }
 
-    async fn attempt(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Error> {
+    /// Sends a request once: its caller decides what is repeated.
+    pub async fn attempt(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Error> {
         if !keeps_secrets(request.uri()) {
             let host = request.uri().host().unwrap_or_default();
             return Err(Error::PlainText(host.to_owned()));

@@ -43,7 +43,8 @@ pub fn leaves(document: &str) -> Vec<(String, String)> {
     leaves
 }
 
-fn unescaped(text: &str) -> String {
+/// A text of an element, with its entities resolved.
+pub fn unescaped(text: &str) -> String {
     let text = text.replace("&lt;", "<").replace("&gt;", ">");
     let text = text.replace("&quot;", "\"").replace("&apos;", "'");
     let text = text.replace("&#34;", "\"").replace("&#39;", "'");

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::profile::{self, DEFAULT};
-use super::query::Query;
+use super::query::{Query, Signer};
 use super::signature::Credentials;
 use super::{Error, Variable, domain, endpoint};
 use crate::outbound::Http;
@@ -15,7 +15,7 @@ const DURATION: &str = "3600";
 const STS_VERSION: &str = "2011-06-15";
 
 /// Where credentials come from.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// They are known.
     Static(Credentials),
@@ -47,6 +47,16 @@ pub fn of_environment(variable: Variable<'_>) -> Result<Option<Source>, Error> {
     let file = variable("AWS_SHARED_CREDENTIALS_FILE");
     file.map(|file| of_file(Path::new(&file), variable))
         .transpose()
+}
+
+/// The credentials of the environment, or those of `~/.aws/credentials`. `Ok(None)` if there are none.
+pub fn of_user(variable: Variable<'_>) -> Result<Option<Source>, Error> {
+    if let Some(found) = of_environment(variable)? {
+        return Ok(Some(found));
+    }
+    let file = variable("HOME").map(|home| Path::new(&home).join(".aws/credentials"));
+    let file = file.filter(|file| file.is_file());
+    file.map(|file| of_file(&file, variable)).transpose()
 }
 
 /// The credentials of a file. `AWS_PROFILE` names another profile of it than the default.
@@ -103,7 +113,8 @@ pub fn token_service(region: &str, variable: Variable<'_>) -> String {
     url.unwrap_or_else(|| format!("https://sts.{region}.{}", domain(region)))
 }
 
-async fn assume_role(
+/// Credentials of a role, for a token that its provider of identities trusts. Audit logs of AWS show the name of the session.
+pub async fn assume_role(
     http: &Http,
     url: &str,
     session: &str,
@@ -122,7 +133,37 @@ async fn assume_role(
         ],
         about: role,
     };
-    let body = query.send(http, None).await?;
+    issued(http, &query, None).await
+}
+
+/// Credentials of a role, for one who has credentials already. Audit logs of AWS show the name of the session.
+pub async fn assume(
+    http: &Http,
+    url: &str,
+    session: &str,
+    role: &str,
+    signer: Signer<'_>,
+) -> Result<Credentials, Error> {
+    let query = Query {
+        url,
+        action: "AssumeRole",
+        version: STS_VERSION,
+        parameters: &[
+            ("RoleArn", role),
+            ("RoleSessionName", session),
+            ("DurationSeconds", DURATION),
+        ],
+        about: role,
+    };
+    issued(http, &query, Some(signer)).await
+}
+
+async fn issued(
+    http: &Http,
+    query: &Query<'_>,
+    signer: Option<Signer<'_>>,
+) -> Result<Credentials, Error> {
+    let body = query.send(http, signer).await?;
     let element = |name: &str| {
         let found = xml::text(&body, name).filter(|text| !text.is_empty());
         found.ok_or_else(|| query.unexpected(format!("it has no {name}")))
@@ -170,6 +211,12 @@ mod tests {
             "[default]\nrole_arn = arn\nweb_identity_token_file = /token\n[other]\nrole_arn = arn\n",
         );
         let bare = file("bare", "arn:aws:iam::123456789012:role/backup");
+        std::fs::create_dir(directory.path().join(".aws")).unwrap();
+        file(
+            ".aws/credentials",
+            "[default]\naws_access_key_id = u\naws_secret_access_key = s\n",
+        );
+        let home = directory.path().display().to_string();
         let shared = identity.display().to_string();
         let environment = [("AWS_ACCESS_KEY_ID", "e"), ("AWS_SECRET_ACCESS_KEY", "s")];
         let token = [
@@ -216,6 +263,12 @@ mod tests {
                 Err("bare has no such profile"),
             ),
             ("nothing", None, vec![], Ok(None)),
+            (
+                "the file of a user",
+                None,
+                vec![("HOME", home.as_str())],
+                Ok(Some(keys("u", None))),
+            ),
             ("half", None, environment[..1].to_vec(), Ok(None)),
         ] {
             let variable = |name: &str| {
@@ -224,7 +277,7 @@ mod tests {
             };
             let found = match path {
                 Some(path) => of_file(path, &variable).map(Some),
-                None => of_environment(&variable),
+                None => of_user(&variable),
             };
             match (found, expected) {
                 (Ok(found), Ok(expected)) => assert!(found == expected, "{name}"),
