@@ -5,7 +5,10 @@ use std::io;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::{crds, create, destroy, doctor, dump, install, migrate, scale, uninstall, version};
+use crate::program::Program;
+use crate::{
+    console_logs, crds, create, destroy, doctor, dump, install, migrate, scale, uninstall, version,
+};
 
 /// Hosted control planes on private Cluster API types.
 #[derive(Debug, Parser)]
@@ -26,6 +29,9 @@ enum Command {
     Uninstall(uninstall::Uninstall),
     #[command(flatten)]
     Clusters(Clusters),
+    /// Get what machines of a hosted cluster wrote to their consoles
+    #[command(subcommand, arg_required_else_help = true)]
+    ConsoleLogs(console_logs::ConsoleLogs),
     /// Migrate Cluster API objects between the standard and the private API groups
     #[command(subcommand)]
     Migrate(migrate::Migrate),
@@ -34,6 +40,7 @@ enum Command {
     /// Print the versions of this command and of the operator
     Version(version::Version),
     /// Print a completion script for a shell
+    #[command(alias = "completion", after_help = include_str!("args/completions.txt"))]
     Completions {
         /// The shell
         shell: Shell,
@@ -63,7 +70,8 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Crds(command) => crds::command::run(command),
         Command::Install(install) => install::run(&install),
         Command::Uninstall(uninstall) => uninstall::run(&uninstall),
-        Command::Clusters(clusters) => clusters.run(),
+        Command::Clusters(clusters) => clusters.run(Program::Hypershift),
+        Command::ConsoleLogs(logs) => console_logs::run(&logs),
         Command::Migrate(migrate) => migrate::run(&migrate),
         Command::Doctor(doctor) => doctor.run(),
         Command::Version(version) => version.run(),
@@ -89,6 +97,7 @@ enum HcpCommand {
     /// Print the versions of this command and of the operator
     Version(version::Version),
     /// Print a completion script for a shell
+    #[command(alias = "completion", after_help = include_str!("args/completions.txt"))]
     Completions {
         /// The shell
         shell: Shell,
@@ -98,7 +107,7 @@ enum HcpCommand {
 /// Runs what the command line of `hcp` asks for.
 pub fn run_hcp(hcp: Hcp) -> anyhow::Result<()> {
     match hcp.command {
-        HcpCommand::Clusters(clusters) => clusters.run(),
+        HcpCommand::Clusters(clusters) => clusters.run(Program::Hcp),
         HcpCommand::Version(version) => version.run(),
         HcpCommand::Completions { shell } => {
             clap_complete::generate(shell, &mut Hcp::command(), "hcp", &mut io::stdout());
@@ -110,15 +119,18 @@ pub fn run_hcp(hcp: Hcp) -> anyhow::Result<()> {
 // === impl Clusters ===
 
 impl Clusters {
-    fn run(&self) -> anyhow::Result<()> {
+    fn run(&self, program: Program) -> anyhow::Result<()> {
         match self {
-            Self::Create(create) => create::run(create),
+            Self::Create(create) => create::run(create, program),
             Self::Destroy(destroy) => destroy::run(destroy),
             Self::Scale(scale) => scale::run(scale),
             Self::Dump(dump) => dump::run(dump),
         }
     }
 }
+
+#[cfg(test)]
+mod parity;
 
 #[cfg(test)]
 mod tests {

@@ -2,8 +2,10 @@
 
 mod cluster;
 mod kubeconfig;
+mod label_selector;
 mod node_pool;
-mod text;
+mod release;
+pub(crate) mod text;
 
 pub(crate) use cluster::{DELETED_WITH_CLUSTER, MADE_FOR};
 
@@ -12,6 +14,9 @@ use clap::Subcommand;
 use cluster::Cluster;
 use kubeconfig::Kubeconfig;
 use node_pool::NodePool;
+
+use crate::infra::{CreateIam, CreateInfra};
+use crate::program::Program;
 
 /// What can be created.
 #[derive(Debug, Subcommand)]
@@ -24,13 +29,21 @@ pub(crate) enum Create {
     NodePool(NodePool),
     /// Print a kubeconfig of hosted clusters
     Kubeconfig(Kubeconfig),
+    /// Create the network of a hosted cluster in a cloud
+    #[command(subcommand, arg_required_else_help = true)]
+    Infra(CreateInfra),
+    /// Create the identities of a hosted cluster's components in a cloud
+    #[command(subcommand, arg_required_else_help = true)]
+    Iam(CreateIam),
 }
 
 /// Runs `create`.
-pub(crate) fn run(create: &Create) -> anyhow::Result<()> {
+pub(crate) fn run(create: &Create, program: Program) -> anyhow::Result<()> {
     match create {
-        Create::Cluster(cluster) => cluster.run(),
+        Create::Cluster(cluster) => cluster.run(program),
         Create::NodePool(pool) => pool.run(),
         Create::Kubeconfig(kubeconfig) => kubeconfig.run(),
+        Create::Infra(infra) => infra.run(),
+        Create::Iam(iam) => iam.run(),
     }
 }

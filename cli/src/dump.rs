@@ -31,6 +31,7 @@ const SERVICE_KUBECONFIG: &str = "service-network-admin-kubeconfig";
 #[derive(Debug, Subcommand)]
 pub(crate) enum Dump {
     /// Dump a hosted cluster: its objects, those of its control plane in all API groups, logs and events
+    #[command(after_help = include_str!("dump/cluster.txt"))]
     Cluster(Cluster),
 }
 
@@ -66,13 +67,13 @@ pub(crate) struct Cluster {
     )]
     guest_through_service: bool,
 
-    /// Also write all files of the dump to hypershift-dump.tar.gz in the directory
+    /// Whether to also write all files of the dump to hypershift-dump.tar.gz in the directory
     #[arg(
         long,
         value_name = "BOOL",
         num_args = 0..=1,
         require_equals = true,
-        default_value_t = false,
+        default_value_t = true,
         default_missing_value = "true",
         action = clap::ArgAction::Set
     )]
@@ -264,6 +265,17 @@ mod tests {
     fn parsed(flags: &[&str]) -> Result<Cluster, clap::Error> {
         let known = ["dump", "--name=a", "--artifact-dir=d"];
         Command::try_parse_from(known.iter().chain(flags)).map(|command| command.cluster)
+    }
+
+    #[test]
+    fn an_archive_is_written_unless_it_is_not_wanted() {
+        for (flags, expected) in [
+            (&[][..], true),
+            (&["--archive-dump"][..], true),
+            (&["--archive-dump=false"][..], false),
+        ] {
+            assert_eq!(parsed(flags).unwrap().archive_dump, expected, "{flags:?}");
+        }
     }
 
     #[test]

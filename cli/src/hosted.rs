@@ -5,8 +5,8 @@ use api::hypershift::v1beta1::control_plane_component::ControlPlaneComponent;
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use api::hypershift::v1beta1::hosted_control_plane::HostedControlPlane;
 use api::hypershift::v1beta1::node_pool::NodePool;
-use k8s_openapi::api::core::v1::{Namespace, Secret};
-use kube::api::{DynamicObject, Patch, PatchParams};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::ApiResource;
 use kube::{Api, Client};
@@ -48,6 +48,12 @@ impl Hosted {
         })
     }
 
+    /// With a client that exists.
+    #[cfg(test)]
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client }
+    }
+
     pub(crate) fn clusters(&self, namespace: &str) -> Api<HostedCluster> {
         Api::namespaced(self.client.clone(), namespace)
     }
@@ -57,6 +63,10 @@ impl Hosted {
     }
 
     pub(crate) fn secrets(&self, namespace: &str) -> Api<Secret> {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
+    pub(crate) fn config_maps(&self, namespace: &str) -> Api<ConfigMap> {
         Api::namespaced(self.client.clone(), namespace)
     }
 
@@ -111,6 +121,19 @@ impl Hosted {
         let api = self.api(object);
         let applied = api.patch(name, &params, &Patch::Apply(object)).await;
         applied
+            .map(drop)
+            .map_err(|error| refused(&error).context(format!("{} is refused", named(object))))
+    }
+
+    /// Creates an object that must not exist yet; with `dry_run` the API server is only asked whether it would take it.
+    pub(crate) async fn insert(&self, object: &Value, dry_run: bool) -> anyhow::Result<()> {
+        let params = PostParams {
+            dry_run,
+            field_manager: Some(FIELD_MANAGER.to_owned()),
+        };
+        let typed: DynamicObject = serde_json::from_value(object.clone())?;
+        let created = self.api(object).create(&params, &typed).await;
+        created
             .map(drop)
             .map_err(|error| refused(&error).context(format!("{} is refused", named(object))))
     }
@@ -202,5 +225,47 @@ pub(crate) fn named(object: &Value) -> String {
     match object["metadata"]["namespace"].as_str() {
         Some(namespace) => format!("{kind} {namespace}/{name}"),
         None => format!("{kind} {name}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use support::testing::{Answer, Expect, Scenario};
+
+    use super::*;
+
+    const POOLS: &str = "/apis/hypershift.openshift.io/v1beta1/namespaces/clusters/nodepools";
+
+    fn pool() -> Value {
+        json!({
+            "apiVersion": "hypershift.openshift.io/v1beta1",
+            "kind": "NodePool",
+            "metadata": { "namespace": "clusters", "name": "a" },
+            "spec": { "replicas": 2 },
+        })
+    }
+
+    #[tokio::test]
+    async fn an_object_that_exists_is_not_changed() {
+        let exists = Answer::error(409, "AlreadyExists");
+        let call = Expect::post(POOLS)
+            .body(json!({ "spec": { "replicas": 2 } }))
+            .answer(exists);
+        let scenario = Scenario::new([call]);
+        let hosted = Hosted::new(scenario.client());
+        let error = hosted.insert(&pool(), false).await.unwrap_err();
+        let said = format!("{error:#}");
+        assert!(said.contains("NodePool clusters/a is refused"), "{said}");
+        scenario.finish();
+    }
+
+    #[tokio::test]
+    async fn a_dry_run_is_one_for_the_api_server() {
+        let call = Expect::post(&format!("{POOLS}?dryRun=All")).answer(Answer::ok(&pool()));
+        let scenario = Scenario::new([call]);
+        let hosted = Hosted::new(scenario.client());
+        hosted.insert(&pool(), true).await.unwrap();
+        scenario.finish();
     }
 }

@@ -3,6 +3,7 @@
 //! Each verb is a module with its arguments and a `run`; what a verb decides is decided in pure code below it.
 
 pub mod args;
+mod console_logs;
 pub mod crds;
 mod create;
 mod destroy;
@@ -10,9 +11,11 @@ pub mod doctor;
 mod dump;
 mod exit;
 mod hosted;
+mod infra;
 pub mod install;
 mod listed;
 mod migrate;
+mod program;
 mod progress;
 mod scale;
 pub mod uninstall;

@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use clap::Args;
+use payload::Minor;
 use serde_json::Value;
 
 use crate::crds::source::cluster::Access;
@@ -16,6 +17,7 @@ const COMMIT: Option<&str> = option_env!("HYPERSHIFT_COMMIT");
 
 /// Flags of `version`.
 #[derive(Debug, Args)]
+#[command(after_help = include_str!("version.txt"))]
 pub(crate) struct Version {
     /// Print the commit of this command only
     #[arg(long)]
@@ -83,6 +85,27 @@ pub(crate) async fn check(access: &Access, namespace: &str) -> anyhow::Result<()
         image: OPERATOR.released(),
     };
     server.check(namespace, client).map_err(anyhow::Error::msg)
+}
+
+/// The newest minor version that the operator supports: what it reports, else what this command supports.
+pub(crate) async fn newest_supported(access: &Access, namespace: &str) -> anyhow::Result<Minor> {
+    let cluster = Cluster::connect(access).await?;
+    let path = format!("/api/v1/namespaces/{namespace}/configmaps/supported-versions");
+    // Users of hosted clusters may not be allowed to read it.
+    let found = cluster.find(&path).await.unwrap_or_default();
+    Ok(found.as_ref().and_then(newest).unwrap_or(Minor::NEWEST))
+}
+
+/// The newest of the versions that a ConfigMap `supported-versions` lists.
+fn newest(config_map: &Value) -> Option<Minor> {
+    let text = config_map["data"]["supported-versions"].as_str()?;
+    let listed: Value = serde_json::from_str(text).ok()?;
+    let versions = listed["versions"].as_array()?.iter();
+    let minors = versions.filter_map(|version| {
+        let version: payload::Version = format!("{}.0", version.as_str()?).parse().ok()?;
+        Some(version.minor())
+    });
+    minors.max()
 }
 
 // === impl Server ===
@@ -197,6 +220,21 @@ mod tests {
         let lines = other.lines("hypershift");
         assert!(lines.starts_with("Server Version: 4f9e\n"), "{lines}");
         assert!(lines.contains("4.20"), "{lines}");
+    }
+
+    #[test]
+    fn the_newest_supported_version_is_the_highest_one() {
+        for (text, expected) in [
+            (r#"{"versions":["4.9","4.20","4.19"]}"#, Some("4.20")),
+            (r#"{"versions":["4.23","5.0"]}"#, Some("5.0")),
+            (r#"{"versions":[]}"#, None),
+            ("4.20", None),
+        ] {
+            let found = newest(&json!({ "data": { "supported-versions": text } }));
+            let found = found.map(|minor| minor.to_string());
+            assert_eq!(found.as_deref(), expected, "{text}");
+        }
+        assert_eq!(newest(&json!({})), None);
     }
 
     #[test]

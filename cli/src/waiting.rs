@@ -5,15 +5,18 @@ mod progress;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
+use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 
 use crate::hosted::Hosted;
 use crate::install::display::Display;
 use progress::{Progress, progress};
 
+/// The finalizer of `destroy cluster`.
+pub(crate) const HELD: &str = "openshift.io/destroy-cluster";
 /// Between two looks.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Waits until a cluster is available and its nodes are there.
+/// Waits until a cluster is available and its nodes are there; without a limit if `timeout` is zero.
 pub(crate) async fn until_available(
     hosted: &Hosted,
     namespace: &str,
@@ -21,7 +24,7 @@ pub(crate) async fn until_available(
     timeout: Duration,
     display: &Display,
 ) -> anyhow::Result<()> {
-    let deadline = Instant::now() + timeout;
+    let deadline = (!timeout.is_zero()).then(|| Instant::now() + timeout);
     let mut step = display.step(&format!("waiting for HostedCluster {namespace}/{name}"));
     loop {
         let snapshot = Box::pin(hosted.snapshot(namespace, name)).await?;
@@ -35,7 +38,7 @@ pub(crate) async fn until_available(
             }
             Progress::Waits(waits) => waits,
         };
-        if Instant::now() >= deadline {
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             bail!(
                 "HostedCluster {namespace}/{name} is not available after {} s: {}",
                 timeout.as_secs(),
@@ -65,6 +68,10 @@ pub(crate) async fn until_gone(
             step.done("gone");
             return Ok(Gone::Yes);
         };
+        if is_held(cluster) {
+            step.done("gone, except for what is in the cloud");
+            return Ok(Gone::Yes);
+        }
         let left = progress::left(cluster, &snapshot.pools);
         if Instant::now() >= deadline {
             return Ok(Gone::No { left });
@@ -72,6 +79,13 @@ pub(crate) async fn until_gone(
         step.update(&left);
         tokio::time::sleep(INTERVAL).await;
     }
+}
+
+/// Whether only `destroy cluster` keeps a cluster, because its infrastructure in the cloud is still there.
+fn is_held(cluster: &HostedCluster) -> bool {
+    let metadata = &cluster.metadata;
+    let finalizers = metadata.finalizers.as_deref().unwrap_or_default();
+    metadata.deletion_timestamp.is_some() && finalizers == [HELD]
 }
 
 /// Whether a cluster has gone in time.

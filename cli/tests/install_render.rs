@@ -336,6 +336,71 @@ fn credentials_for_scaling_from_zero_are_mounted() {
 }
 
 #[test]
+fn the_bucket_for_oidc_documents_is_published_and_mounted() {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("install-oidc-credentials");
+    let profile = "[default]\naws_access_key_id = a\naws_secret_access_key = hunter2\n";
+    fs::write(&file, profile).expect("it can be written");
+    let creds = format!("--oidc-storage-provider-s3-credentials={}", file.display());
+    let role = "--oidc-storage-provider-s3-role-arn=arn:aws:iam::123456789012:role/oidc";
+    let own = "hypershift-operator-oidc-provider-s3-credentials";
+    for (source, secret, key, volumes) in [
+        (&[creds.as_str()][..], own, "credentials", 1),
+        (&[role], own, "credentials", 2),
+        (
+            &[
+                "--oidc-storage-provider-s3-secret=bucket",
+                "--oidc-storage-provider-s3-secret-key=writer",
+            ],
+            "bucket",
+            "writer",
+            1,
+        ),
+    ] {
+        let mut flags = vec![
+            "--outputs=resources",
+            "--assume=legacy",
+            "--render-sensitive",
+            "--oidc-storage-provider-s3-bucket-name=documents",
+            "--oidc-storage-provider-s3-region=eu-west-1",
+        ];
+        flags.extend(source);
+        let objects = objects(&rendered(&flags));
+        let named = |kind: &str, name: &str| {
+            let mut objects = objects.iter();
+            objects.find(|one| one["kind"] == kind && one["metadata"]["name"] == name)
+        };
+        let config =
+            named("ConfigMap", "oidc-storage-provider-s3-config").expect("it is published");
+        assert_eq!(config["metadata"]["namespace"], "kube-public");
+        let expected = json!({ "name": "documents", "region": "eu-west-1" });
+        assert_eq!(config["data"], expected);
+        assert_eq!(named("Secret", secret).is_some(), secret == own, "{secret}");
+        let deployments = objects.iter().filter(|one| one["kind"] == "Deployment");
+        let mut operators = 0;
+        for deployment in deployments {
+            let pod = &deployment["spec"]["template"]["spec"];
+            let items = json!([{ "key": key, "path": "credentials" }]);
+            assert_eq!(pod["volumes"][0]["secret"]["secretName"], secret);
+            assert_eq!(pod["volumes"][0]["secret"]["items"], items);
+            let count = |list: &Value| list.as_array().map_or(0, Vec::len);
+            assert_eq!(count(&pod["volumes"]), volumes, "{secret}");
+            let container = &pod["containers"][0];
+            assert_eq!(count(&container["volumeMounts"]), volumes, "{secret}");
+            let arguments = container["args"].as_array().expect("it has arguments");
+            for argument in [
+                "--oidc-storage-provider-s3-bucket-name=documents",
+                "--oidc-storage-provider-s3-region=eu-west-1",
+                "--oidc-storage-provider-s3-credentials=/etc/hypershift/oidc-storage-provider-s3/credentials",
+            ] {
+                assert!(arguments.contains(&json!(argument)), "{arguments:?}");
+            }
+            operators += 1;
+        }
+        assert_eq!(operators, 2);
+    }
+}
+
+#[test]
 fn json_holds_the_same_objects() {
     let json = rendered(&["--format=json"]);
     let list: Value = serde_json::from_str(&json).expect("JSON");
@@ -450,7 +515,7 @@ fn the_dashboard_shows_metrics_that_exist() {
 #[test]
 fn usage_errors_are_reported_as_such() {
     let private = private();
-    let table: [(&[&str], &str); 8] = [
+    let table: [(&[&str], &str); 13] = [
         (&["--namespace=A"], "--namespace"),
         (&["--private-crds-from=cluster"], "--private-capi-types"),
         (
@@ -471,11 +536,52 @@ fn usage_errors_are_reported_as_such() {
             &["--scale-from-zero-secret=aws"],
             "--scale-from-zero-provider",
         ),
+        (
+            &["--oidc-storage-provider-s3-bucket-name=a"],
+            "--oidc-storage-provider-s3-credentials",
+        ),
+        (
+            &[
+                "--oidc-storage-provider-s3-secret=a",
+                "--oidc-storage-provider-s3-role-arn=b",
+            ],
+            "--oidc-storage-provider-s3-secret",
+        ),
+        (
+            &["--oidc-storage-provider-s3-secret=a"],
+            "--oidc-storage-provider-s3-bucket-name",
+        ),
+        (
+            &[
+                "--oidc-storage-provider-s3-secret=a",
+                "--oidc-storage-provider-s3-region=eu-west-1",
+                "--oidc-storage-provider-s3-bucket-name=a.b",
+            ],
+            "without dots",
+        ),
+        (
+            &["--oidc-storage-provider-s3-role-arn=admin"],
+            "is not the ARN of a role",
+        ),
     ];
     for (arguments, flag) in table {
         let output = render(arguments);
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(64), "{arguments:?}: {stderr}");
         assert!(stderr.contains(flag), "{arguments:?}: {stderr}");
+    }
+}
+
+#[test]
+fn tech_preview_has_its_crds_and_its_operator() {
+    for (arguments, expected) in [(&[][..], false), (&["--tech-preview-no-upgrade"][..], true)] {
+        let text = text(&render(arguments));
+        for part in [
+            "gcpprivateserviceconnects.hypershift.openshift.io",
+            "release.openshift.io/feature-set",
+            "HYPERSHIFT_FEATURESET",
+        ] {
+            assert_eq!(text.contains(part), expected, "{arguments:?}: {part}");
+        }
     }
 }

@@ -88,8 +88,8 @@ fn pinned_modules_give_private_crds_that_differ_in_names_only() {
     }
     assert_eq!(
         counts,
-        [17, 12, 24, 13, 4],
-        "core and kubeadm, Dev, AWS, GCP, KubeVirt"
+        [17, 12, 24, 13, 4, 19, 7, 9],
+        "core and kubeadm, Dev, AWS, GCP, KubeVirt, Azure, OpenStack, IBM"
     );
 }
 

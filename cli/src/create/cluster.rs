@@ -1,9 +1,12 @@
 //! `create cluster`: a HostedCluster, what it refers to, and node pools.
 //!
-//! `args` are the flags that all platforms share and `platform` those of each; `options` reads what they name;
-//! `objects` makes objects of both, purely; `run` prints or applies them and waits.
+//! `args` are the flags that all platforms share and `platform` those of each; `checks` refuses what makes no sense, and
+//! `options` reads what they name; `objects` makes objects of both, purely; `management` and `release_stream` look up what
+//! is not given; `run` prints or applies them and waits.
 
 mod args;
+mod checks;
+mod management;
 mod objects;
 mod options;
 mod platform;
@@ -13,21 +16,30 @@ mod services;
 mod ssh_key;
 #[cfg(test)]
 mod tests;
+mod values;
 
 use clap::{Args, Subcommand};
+use payload::Minor;
 
 use crate::install::runtime;
+use crate::program::Program;
+use crate::version;
 pub(super) use args::{Arch, UpgradeType, name_of};
 use args::{CommonArgs, RunArgs};
+use checks::check_run;
 pub(crate) use objects::{DELETED_WITH_CLUSTER, MADE_FOR};
 use options::Options;
 use platform::agent::AgentArgs;
 pub(super) use platform::agent::AgentNodeArgs;
 use platform::aws::AwsArgs;
 pub(super) use platform::aws::AwsNodeArgs;
+use platform::azure::AzureArgs;
+pub(super) use platform::azure::{AzureNodeArgs, AzurePlace};
 use platform::kubevirt::KubevirtArgs;
 pub(super) use platform::kubevirt::KubevirtNodeArgs;
 use platform::none::NoneArgs;
+use platform::power_vs::PowerVsArgs;
+pub(super) use platform::power_vs::PowerVsNodeArgs;
 use platform::{Parts, Platform};
 use release_stream::newest_release;
 
@@ -40,12 +52,18 @@ pub(crate) enum Cluster {
     /// On instances of Amazon EC2
     #[command(after_help = include_str!("cluster/platform/aws.txt"))]
     Aws(Box<Of<AwsArgs>>),
+    /// On virtual machines of Azure
+    #[command(after_help = include_str!("cluster/platform/azure.txt"))]
+    Azure(Box<Of<AzureArgs>>),
     /// On virtual machines of KubeVirt
     #[command(after_help = include_str!("cluster/platform/kubevirt.txt"))]
     Kubevirt(Box<Of<KubevirtArgs>>),
     /// On machines that you bring yourself
     #[command(after_help = include_str!("cluster/platform/none.txt"))]
     None(Box<Of<NoneArgs>>),
+    /// On IBM Power Virtual Servers
+    #[command(name = "powervs", after_help = include_str!("cluster/platform/power_vs.txt"))]
+    PowerVs(Box<Of<PowerVsArgs>>),
 }
 
 /// The arguments of one platform.
@@ -63,28 +81,58 @@ pub(crate) struct Of<P: Args> {
 
 impl Cluster {
     /// Creates it, or prints what would be created.
-    pub(crate) fn run(&self) -> anyhow::Result<()> {
+    pub(crate) fn run(&self, program: Program) -> anyhow::Result<()> {
         match self {
-            Self::Agent(of) => create(of),
-            Self::Aws(of) => create(of),
-            Self::Kubevirt(of) => create(of),
-            Self::None(of) => create(of),
+            Self::Agent(of) => create(of, program),
+            Self::Aws(of) => create(of, program),
+            Self::Azure(of) => create(of, program),
+            Self::Kubevirt(of) => create(of, program),
+            Self::None(of) => create(of, program),
+            Self::PowerVs(of) => create(of, program),
         }
     }
 }
 
-fn create<P: Args + Platform>(of: &Of<P>) -> anyhow::Result<()> {
-    let (mut options, parts) = resolve(of)?;
+fn create<P: Args + Platform>(of: &Of<P>, program: Program) -> anyhow::Result<()> {
+    check_run(&of.run)?;
+    let (mut options, mut parts) = resolve(of, program)?;
+    let access = of.run.target.access();
     runtime()?.block_on(async {
-        if let (None, Some(stream)) = (&of.common.release_image, &of.common.release_stream) {
-            options.release_image = newest_release(stream).await?;
+        if parts.services.lack_address() {
+            let address = Box::pin(management::address(&access, P::ADDRESS_FLAG)).await?;
+            parts.services = parts.services.at(address);
+        }
+        if let Some(stream) = &options.release_stream {
+            let limit = if of.run.renders() {
+                Minor::NEWEST
+            } else {
+                let namespace = &of.run.operator_namespace;
+                Box::pin(version::newest_supported(&access, namespace)).await?
+            };
+            options.release_image = Box::pin(newest_release(stream, limit)).await?;
+        }
+        let provided = of.platform.provide(&of.common, &options, &of.run).await?;
+        if let Some(provided) = provided {
+            let resolved = Options::resolve(&of.common, &provided, program)?;
+            // What was looked up stays, and so does the name by which the infrastructure was created.
+            let Options {
+                release_image,
+                infra_id,
+                ..
+            } = options;
+            options = Options {
+                release_image,
+                infra_id,
+                ..resolved
+            };
+            parts = provided;
         }
         run::run(&options, &parts, &of.run).await
     })
 }
 
 /// Checks the arguments and reads the files that they name. Nothing is asked of any cluster.
-fn resolve<P: Args + Platform>(of: &Of<P>) -> anyhow::Result<(Options, Parts)> {
+fn resolve<P: Args + Platform>(of: &Of<P>, program: Program) -> anyhow::Result<(Options, Parts)> {
     let parts = of.platform.parts(&of.common)?;
-    Ok((Options::resolve(&of.common, &parts)?, parts))
+    Ok((Options::resolve(&of.common, &parts, program)?, parts))
 }

@@ -1,6 +1,7 @@
 //! `create kubeconfig`: what users of hosted clusters need to reach them.
 
 mod merge;
+mod port_forward;
 
 use std::fs;
 use std::io::Write;
@@ -24,8 +25,7 @@ const KEY: &str = "kubeconfig";
 /// Flags of `create kubeconfig`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The kubeconfig has administrator permissions in the hosted cluster.\n\n\
-                  Example:\n  hypershift create kubeconfig --name a > a.kubeconfig\n  kubectl --kubeconfig a.kubeconfig get nodes"
+    after_help = include_str!("kubeconfig.txt")
 )]
 pub(crate) struct Kubeconfig {
     /// Namespace of the hosted clusters
@@ -35,6 +35,11 @@ pub(crate) struct Kubeconfig {
     /// Name of the hosted cluster [default: all in the namespace, with one context each]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+
+    /// For clusters with private access only: use `https://localhost` as the server, for kubectl port-forward; how to run it is
+    /// printed to standard error
+    #[arg(long)]
+    port_forward: bool,
 
     /// Write to this file (mode 0600) instead of standard output
     #[arg(long, short, value_name = "FILE")]
@@ -75,7 +80,7 @@ impl Kubeconfig {
             match self.of(&hosted, cluster).await {
                 Ok(text) => entries.push(Entry {
                     kubeconfig: parsed(&text, &name)?,
-                    name,
+                    name: format!("{}-{name}", self.namespace),
                 }),
                 Err(why) => Display::new(false).say(&format!("left out: {why}")),
             }
@@ -115,7 +120,16 @@ impl Kubeconfig {
             })?;
         let bytes = secret.data.unwrap_or_default().remove(KEY);
         let bytes = bytes.with_context(|| format!("Secret {} has no {KEY}", reference.name))?;
-        String::from_utf8(bytes.0).with_context(|| format!("Secret {} is not text", reference.name))
+        let text = String::from_utf8(bytes.0)
+            .with_context(|| format!("Secret {} is not text", reference.name))?;
+        if !self.port_forward || !port_forward::is_private(cluster)? {
+            return Ok(text);
+        }
+        let control_plane = api::names::control_plane_namespace(&self.namespace, name);
+        let port = port_forward::port(hosted, &control_plane).await?;
+        Display::new(false).say(&port_forward::hint(&named, &control_plane, port));
+        let forwarded = port_forward::forwarded(parsed(&text, name)?, port);
+        Ok(serde_saphyr::to_string(&forwarded)?)
     }
 }
 

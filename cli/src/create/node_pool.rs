@@ -1,28 +1,39 @@
 //! `create nodepool`: machines of one kind for a hosted cluster that exists.
 
 mod args;
+mod checks;
+mod platform;
+mod run;
 
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::cluster::{AgentNodeArgs, Arch, KubevirtNodeArgs, UpgradeType, name_of};
-use crate::crds::output::{Format, stream};
-use crate::hosted::Hosted;
-use crate::install::display::{Display, print};
-use crate::install::runtime;
+use super::cluster::{
+    AgentNodeArgs, Arch, KubevirtNodeArgs, PowerVsNodeArgs, UpgradeType, name_of,
+};
 use args::CommonArgs;
+use platform::{AwsPoolArgs, AzurePoolArgs};
 
 /// The platforms.
 #[derive(Debug, Subcommand)]
 pub(crate) enum NodePool {
     /// Agents
+    #[command(after_help = include_str!("node_pool/agent.txt"))]
     Agent(Box<Of<AgentNodeArgs>>),
     /// Instances of Amazon EC2
-    Aws(Box<Of<args::AwsPoolArgs>>),
+    #[command(after_help = include_str!("node_pool/aws.txt"))]
+    Aws(Box<Of<AwsPoolArgs>>),
+    /// Virtual machines of Azure
+    #[command(after_help = include_str!("node_pool/azure.txt"))]
+    Azure(Box<Of<AzurePoolArgs>>),
     /// Virtual machines of KubeVirt
+    #[command(after_help = include_str!("node_pool/kubevirt.txt"))]
     Kubevirt(Box<Of<KubevirtNodeArgs>>),
+    /// IBM Power Virtual Servers
+    #[command(name = "powervs", after_help = include_str!("node_pool/power_vs.txt"))]
+    PowerVs(Box<Of<PowerVsNodeArgs>>),
 }
 
 /// The arguments of one platform.
@@ -45,6 +56,7 @@ pub(super) struct Pool<'p> {
     pub(super) upgrade: UpgradeType,
     pub(super) auto_repair: bool,
     pub(super) arch: Arch,
+    pub(super) paused_until: Option<&'p str>,
     pub(super) drain: Option<Duration>,
     pub(super) detach: Option<Duration>,
     pub(super) platform: &'p Value,
@@ -75,9 +87,13 @@ pub(super) fn node_pool(pool: &Pool<'_>) -> Value {
         ("nodeDrainTimeout", pool.drain),
         ("nodeVolumeDetachTimeout", pool.detach),
     ] {
-        if let Some(time) = time {
+        // Zero is no limit, as nothing is.
+        if let Some(time) = time.filter(|time| !time.is_zero()) {
             spec[field] = json!(format!("{}s", time.as_secs()));
         }
+    }
+    if let Some(until) = pool.paused_until {
+        spec["pausedUntil"] = json!(until);
     }
     json!({
         "apiVersion": "hypershift.openshift.io/v1beta1",
@@ -93,65 +109,14 @@ impl NodePool {
     /// Creates it, or prints what would be created.
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         match self {
-            Self::Agent(of) => of.common.run("Agent", of.platform.platform()?),
-            Self::Aws(of) => of.common.run("AWS", of.platform.platform()),
-            Self::Kubevirt(of) => of.common.run("KubeVirt", of.platform.platform()?),
+            Self::Agent(of) => run::run(&of.common, &of.platform),
+            Self::Aws(of) => run::run(&of.common, &of.platform),
+            Self::Azure(of) => run::run(&of.common, &of.platform),
+            Self::Kubevirt(of) => run::run(&of.common, &of.platform),
+            Self::PowerVs(of) => run::run(&of.common, &of.platform),
         }
     }
 }
 
-// === impl CommonArgs ===
-
-impl CommonArgs {
-    fn run(&self, kind: &str, platform: Value) -> anyhow::Result<()> {
-        if let (true, Some(release)) = (self.render, &self.release_image) {
-            return print(&stream(&[self.object(release, &platform)], Format::Yaml)?);
-        }
-        runtime()?.block_on(self.create(kind, platform))
-    }
-
-    async fn create(&self, kind: &str, platform: Value) -> anyhow::Result<()> {
-        let hosted = Hosted::connect(&self.target.access()).await?;
-        let cluster = hosted.cluster(&self.namespace, &self.cluster_name).await?;
-        let there = serde_json::to_value(cluster.spec.platform.type_)?;
-        anyhow::ensure!(
-            there == kind,
-            "HostedCluster {}/{} is on platform {there}: its node pools cannot be on {kind}",
-            self.namespace,
-            self.cluster_name
-        );
-        let release = self.release_image.as_ref();
-        let release = release.unwrap_or(&cluster.spec.release.image);
-        let object = self.object(release, &platform);
-        if self.render {
-            return print(&stream(&[object], Format::Yaml)?);
-        }
-        hosted.create(&object, self.dry_run).await?;
-        let done = if self.dry_run {
-            "would be created"
-        } else {
-            "created"
-        };
-        Display::new(self.quiet).say(&format!(
-            "NodePool {}/{}: {done}",
-            self.namespace, self.name
-        ));
-        Ok(())
-    }
-
-    fn object(&self, release: &str, platform: &Value) -> Value {
-        node_pool(&Pool {
-            namespace: &self.namespace,
-            name: &self.name,
-            cluster: &self.cluster_name,
-            release,
-            replicas: self.replicas,
-            upgrade: self.node_upgrade_type,
-            auto_repair: self.auto_repair,
-            arch: self.arch,
-            drain: None,
-            detach: None,
-            platform,
-        })
-    }
-}
+#[cfg(test)]
+mod tests;

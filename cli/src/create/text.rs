@@ -3,14 +3,25 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Context;
 use serde_json::{Map, Value, json};
 
 use crate::Usage;
+use crate::install::time;
+
+/// A time as in Kubernetes, or 0 for no limit.
+pub(crate) fn time_or_zero(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    if digits == "0" {
+        return Ok(Duration::ZERO);
+    }
+    time(text).map_err(|error| format!("{error}, or 0 for no limit"))
+}
 
 /// Pairs of the form `KEY=VALUE`. A key may be given once.
-pub(super) fn pairs(flag: &str, given: &[String]) -> Result<BTreeMap<String, String>, Usage> {
+pub(crate) fn pairs(flag: &str, given: &[String]) -> Result<BTreeMap<String, String>, Usage> {
     let mut pairs = BTreeMap::new();
     for text in given {
         let (key, value) = text
@@ -25,7 +36,7 @@ pub(super) fn pairs(flag: &str, given: &[String]) -> Result<BTreeMap<String, Str
 }
 
 /// A toleration of the form `key=K,value=V,operator=O,effect=E,tolerationSeconds=N`.
-pub(super) fn toleration(text: &str) -> Result<Value, Usage> {
+pub(crate) fn toleration(text: &str) -> Result<Value, Usage> {
     let fields = text.split(',').map(str::to_owned).collect::<Vec<_>>();
     let mut toleration = Map::new();
     for (key, value) in pairs("--toleration", &fields)? {
@@ -50,22 +61,28 @@ pub(super) fn toleration(text: &str) -> Result<Value, Usage> {
     Ok(Value::Object(toleration))
 }
 
-fn one_of<'v>(key: &str, value: &'v str, allowed: &[&str]) -> Result<&'v str, Usage> {
-    if allowed.contains(&value) {
-        return Ok(value);
-    }
-    let message = format!("--toleration: {key} must be one of {}", allowed.join(", "));
-    Err(Usage::new(&message))
+/// The one of the words that is meant, in its usual case.
+fn one_of(key: &str, value: &str, allowed: &[&'static str]) -> Result<&'static str, Usage> {
+    let found = allowed
+        .iter()
+        .find(|word| word.eq_ignore_ascii_case(value))
+        .copied();
+    found.ok_or_else(|| {
+        Usage::new(&format!(
+            "--toleration: {key} must be one of {}",
+            allowed.join(", ")
+        ))
+    })
 }
 
 /// The text of a file that a flag names.
-pub(super) fn file(flag: &str, path: &Path) -> anyhow::Result<String> {
+pub(crate) fn file(flag: &str, path: &Path) -> anyhow::Result<String> {
     fs::read_to_string(path)
         .with_context(|| format!("cannot read {}, named by {flag}", path.display()))
 }
 
 /// The text of a `.dockerconfigjson`, which must be one.
-pub(super) fn pull_secret(path: &Path) -> anyhow::Result<String> {
+pub(crate) fn pull_secret(path: &Path) -> anyhow::Result<String> {
     let text = file("--pull-secret", path)?;
     let parsed: Value = serde_json::from_str(&text)
         .with_context(|| format!("--pull-secret {}: this is not JSON", path.display()))?;
@@ -96,12 +113,32 @@ mod tests {
     }
 
     #[test]
+    fn zero_is_no_limit() {
+        for (text, expected) in [
+            ("0", Some(0)),
+            ("0s", Some(0)),
+            ("90s", Some(90)),
+            ("1h", Some(3600)),
+            ("soon", None),
+            ("", None),
+        ] {
+            let time = time_or_zero(text).ok().map(|time| time.as_secs());
+            assert_eq!(time, expected, "{text}");
+        }
+    }
+
+    #[test]
     fn tolerations_are_read_by_field() {
         let read = toleration("key=a,operator=Equal,value=b,effect=NoExecute,tolerationSeconds=5");
         let expected = json!({
             "key": "a", "operator": "Equal", "value": "b", "effect": "NoExecute", "tolerationSeconds": 5
         });
         assert_eq!(read.unwrap(), expected);
+        let read = toleration("key=a,operator=exists,effect=noschedule").unwrap();
+        assert_eq!(
+            read,
+            json!({ "key": "a", "operator": "Exists", "effect": "NoSchedule" })
+        );
         for (wrong, words) in [
             ("key", "KEY=VALUE"),
             (

@@ -1,13 +1,19 @@
 //! `destroy cluster`.
 
+mod aws;
+mod held;
+
+use std::fmt::Debug;
 use std::time::Duration;
 
 use anyhow::bail;
 use api::annotations::cluster::{CLEANUP_CLOUD_RESOURCES, DESTROY_GRACE_PERIOD};
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use clap::{Args, Subcommand};
+use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
-use serde_json::json;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
 use crate::create::{DELETED_WITH_CLUSTER, MADE_FOR};
 use crate::hosted::{FIELD_MANAGER, Hosted, nodes, refused};
@@ -15,18 +21,24 @@ use crate::install::cluster::status_code;
 use crate::install::display::Display;
 use crate::install::{TargetArgs, runtime, time};
 use crate::waiting::{self, Gone};
+use aws::{AwsArgs, Cloud};
 
 /// The platforms: that of the cluster must be given, so that no other cluster is destroyed by mistake.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Cluster {
     /// A cluster on Agents
     Agent(ClusterArgs),
-    /// A cluster on Amazon EC2; its network and its IAM roles are kept
-    Aws(ClusterArgs),
+    /// A cluster on Amazon EC2, with the network and the IAM roles that were created for it
+    Aws(Box<AwsArgs>),
+    /// A cluster on virtual machines of Azure; its network and its identities are kept
+    Azure(ClusterArgs),
     /// A cluster on virtual machines of KubeVirt
     Kubevirt(ClusterArgs),
     /// A cluster on machines that users bring
     None(ClusterArgs),
+    /// A cluster on IBM Power Virtual Servers; its network and its workspace are kept
+    #[command(name = "powervs")]
+    PowerVs(ClusterArgs),
 }
 
 /// Flags of all platforms.
@@ -44,9 +56,21 @@ pub(crate) struct ClusterArgs {
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time)]
     cluster_grace_period: Duration,
 
-    /// Delete the cloud resources of the cluster: load balancers, volumes, buckets
-    #[arg(long)]
-    destroy_cloud_resources: bool,
+    /// Name of the cluster in the infrastructure. It is needed only if the HostedCluster is gone and objects that were made
+    /// for it are left
+    #[arg(long, value_name = "ID")]
+    infra_id: Option<String>,
+
+    /// Delete the cloud resources of the cluster: load balancers, volumes, buckets [default: true; false on platforms agent
+    /// and none, which have no cloud]
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true"
+    )]
+    destroy_cloud_resources: Option<bool>,
 
     /// Print what would be destroyed, and destroy nothing
     #[arg(long)]
@@ -67,66 +91,164 @@ impl Cluster {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         let (platform, args) = match self {
             Self::Agent(args) => ("Agent", args),
-            Self::Aws(args) => ("AWS", args),
+            Self::Aws(args) => return args.run(),
+            Self::Azure(args) => ("Azure", args),
             Self::Kubevirt(args) => ("KubeVirt", args),
             Self::None(args) => ("None", args),
+            Self::PowerVs(args) => ("PowerVS", args),
         };
-        runtime()?.block_on(args.destroy(platform))
+        runtime()?.block_on(args.destroy(platform, None))
     }
 }
 
 // === impl ClusterArgs ===
 
 impl ClusterArgs {
-    async fn destroy(&self, platform: &str) -> anyhow::Result<()> {
+    /// Destroys the cluster, and what `aws` says with it.
+    async fn destroy(&self, platform: &str, aws: Option<&AwsArgs>) -> anyhow::Result<()> {
         let display = Display::new(self.quiet);
         let hosted = Hosted::connect(&self.target.access()).await?;
         let named = format!("HostedCluster {}/{}", self.namespace, self.name);
         let Some(cluster) = hosted.find(&self.namespace, &self.name).await? else {
-            display.say(&format!(
-                "{named}: there is none, so there is nothing to destroy"
-            ));
-            return Ok(());
+            let cloud = self.cloud(aws, self.infra_id.as_ref(), &Value::Null)?;
+            self.destroy_leftovers(&hosted, &named, &display).await?;
+            return match &cloud {
+                Some(cloud) if self.dry_run => cloud.report(&display).await,
+                Some(cloud) => cloud.destroy(&display).await,
+                None => Ok(()),
+            };
         };
         let there = serde_json::to_value(cluster.spec.platform.type_)?;
         if there != platform {
             bail!("{named} is on platform {there}, not {platform}: nothing was destroyed");
         }
+        let infra_id = cluster.spec.infra_id.as_ref();
+        if let Some(given) = self.infra_id.as_ref()
+            && infra_id.is_some_and(|infra_id| infra_id != given)
+        {
+            bail!(
+                "{named} has infraID {}, not {given}: nothing was destroyed. Leave out --infra-id, or check --name",
+                infra_id.map_or("", String::as_str)
+            );
+        }
+        let spec = serde_json::to_value(&cluster.spec)?;
+        // Without credentials nothing is begun.
+        let cloud = self.cloud(aws, infra_id, &spec)?;
         if self.dry_run {
-            return self.report(&hosted, &display).await;
+            self.report(&hosted, &display).await?;
+            return match &cloud {
+                Some(cloud) => cloud.report(&display).await,
+                None => Ok(()),
+            };
         }
         if cluster.metadata.deletion_timestamp.is_none() {
-            self.mark(&hosted, &cluster).await?;
+            if cloud.is_some() {
+                held::hold(&hosted, &cluster).await?;
+            }
+            self.mark(&hosted, &cluster, platform).await?;
             delete(&hosted, &cluster).await?;
         }
         self.wait(&hosted, &display).await?;
-        self.delete_secrets(&hosted, &cluster, &display).await
+        if let Some(cloud) = &cloud {
+            cloud.destroy(&display).await?;
+        }
+        if let Some(infra_id) = infra_id {
+            self.delete_made(&hosted, infra_id, &display).await?;
+        }
+        if aws.is_some() {
+            held::release(&hosted, &self.namespace, &self.name).await?;
+        }
+        Ok(())
+    }
+
+    /// What is destroyed in the cloud, if anything is.
+    fn cloud(
+        &self,
+        aws: Option<&AwsArgs>,
+        infra_id: Option<&String>,
+        spec: &Value,
+    ) -> anyhow::Result<Option<Cloud>> {
+        let Some((aws, infra_id)) = aws.zip(infra_id) else {
+            return Ok(None);
+        };
+        aws.cloud(infra_id, &self.name, spec)
+    }
+
+    /// What is left of a cluster that is gone, if its infrastructure is named.
+    async fn destroy_leftovers(
+        &self,
+        hosted: &Hosted,
+        named: &str,
+        display: &Display,
+    ) -> anyhow::Result<()> {
+        let Some(infra_id) = &self.infra_id else {
+            display.say(&format!(
+                "{named}: there is none, so there is nothing to destroy; with --infra-id, Secrets and ConfigMaps that were made for it are"
+            ));
+            return Ok(());
+        };
+        let clusters = hosted.clusters(&self.namespace);
+        let clusters = clusters.list(&ListParams::default()).await;
+        let clusters = clusters.map_err(|error| {
+            refused(&error).context(format!(
+                "failed to list HostedClusters of {}",
+                self.namespace
+            ))
+        })?;
+        let mut others = clusters.items.iter();
+        if let Some(other) = others.find(|other| other.spec.infra_id.as_ref() == Some(infra_id)) {
+            bail!(
+                "--infra-id {infra_id} is that of HostedCluster {}/{}: nothing was destroyed. Check --name and --infra-id",
+                self.namespace,
+                other.metadata.name.as_deref().unwrap_or_default()
+            );
+        }
+        if self.dry_run {
+            display.say(&format!(
+                "{named}: there is none; Secrets and ConfigMaps of {} with labels {} would be destroyed",
+                self.namespace,
+                made_for(infra_id)
+            ));
+            return Ok(());
+        }
+        self.delete_made(hosted, infra_id, display).await
     }
 
     /// What `create cluster` has made beside the cluster goes with it: its labels say so.
-    async fn delete_secrets(
+    async fn delete_made(
         &self,
         hosted: &Hosted,
-        cluster: &HostedCluster,
+        infra_id: &str,
         display: &Display,
     ) -> anyhow::Result<()> {
-        let Some(infra_id) = &cluster.spec.infra_id else {
-            return Ok(());
-        };
         let secrets = hosted.secrets(&self.namespace);
+        self.delete_labelled("Secret", &secrets, infra_id, display)
+            .await?;
+        let config_maps = hosted.config_maps(&self.namespace);
+        self.delete_labelled("ConfigMap", &config_maps, infra_id, display)
+            .await
+    }
+
+    async fn delete_labelled<K: Clone + DeserializeOwned + Debug>(
+        &self,
+        kind: &str,
+        api: &Api<K>,
+        infra_id: &str,
+        display: &Display,
+    ) -> anyhow::Result<()> {
         let made = ListParams::default().labels(&made_for(infra_id));
         let cannot = |error: kube::Error| {
             refused(&error).context(format!(
-                "HostedCluster {}/{} is gone, but not the Secrets that were made for it: delete those with labels {}",
+                "HostedCluster {}/{} is gone, but not the {kind}s that were made for it: delete those with labels {}",
                 self.namespace,
                 self.name,
                 made_for(infra_id)
             ))
         };
-        for secret in secrets.list_metadata(&made).await.map_err(cannot)? {
-            let name = secret.metadata.name.unwrap_or_default();
-            match secrets.delete(&name, &DeleteParams::background()).await {
-                Ok(_) => display.say(&format!("Secret {}/{name}: deleted", self.namespace)),
+        for object in api.list_metadata(&made).await.map_err(cannot)? {
+            let name = object.metadata.name.unwrap_or_default();
+            match api.delete(&name, &DeleteParams::background()).await {
+                Ok(_) => display.say(&format!("{kind} {}/{name}: deleted", self.namespace)),
                 Err(error) if status_code(&error) == Some(404) => {}
                 Err(error) => return Err(cannot(error)),
             }
@@ -153,15 +275,20 @@ impl ClusterArgs {
         }
         let control_plane = api::names::control_plane_namespace(&self.namespace, &self.name);
         display.say(&format!(
-            "HostedCluster {}/{}: would be destroyed, with namespace {control_plane} and the Secrets that were made for it",
+            "HostedCluster {}/{}: would be destroyed, with namespace {control_plane} and the Secrets and ConfigMaps that were made for it",
             self.namespace, self.name
         ));
         Ok(())
     }
 
     /// What the operator must know before it begins.
-    async fn mark(&self, hosted: &Hosted, cluster: &HostedCluster) -> anyhow::Result<()> {
-        if !self.destroy_cloud_resources {
+    async fn mark(
+        &self,
+        hosted: &Hosted,
+        cluster: &HostedCluster,
+        platform: &str,
+    ) -> anyhow::Result<()> {
+        if !self.destroys_cloud_resources(platform) {
             return Ok(());
         }
         let annotations = cluster.metadata.annotations.clone().unwrap_or_default();
@@ -182,6 +309,11 @@ impl ClusterArgs {
             refused(&error)
                 .context("cannot ask for the removal of cloud resources: nothing was destroyed")
         })
+    }
+
+    fn destroys_cloud_resources(&self, platform: &str) -> bool {
+        let has_cloud = !matches!(platform, "Agent" | "None");
+        self.destroy_cloud_resources.unwrap_or(has_cloud)
     }
 
     async fn wait(&self, hosted: &Hosted, display: &Display) -> anyhow::Result<()> {
@@ -220,3 +352,6 @@ async fn delete(hosted: &Hosted, cluster: &HostedCluster) -> anyhow::Result<()> 
         refused(&error).context(format!("cannot delete HostedCluster {namespace}/{name}"))
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -41,12 +41,14 @@ pub(crate) struct NodePool {
 impl NodePool {
     /// Destroys it, and waits until it is gone.
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        runtime()?.block_on(self.destroy())
+        runtime()?.block_on(async {
+            let hosted = Hosted::connect(&self.target.access()).await?;
+            self.destroy(&hosted).await
+        })
     }
 
-    async fn destroy(&self) -> anyhow::Result<()> {
+    async fn destroy(&self, hosted: &Hosted) -> anyhow::Result<()> {
         let display = Display::new(self.quiet);
-        let hosted = Hosted::connect(&self.target.access()).await?;
         let pools = hosted.pools(&self.namespace);
         let named = format!("NodePool {}/{}", self.namespace, self.name);
         let found = pools.get_opt(&self.name).await;
@@ -67,7 +69,7 @@ impl NodePool {
         };
         let deleted = pools.delete(&self.name, &params).await;
         deleted.map_err(|error| refused(&error).context(format!("cannot delete {named}")))?;
-        self.wait(&hosted, &named, &display).await
+        self.wait(hosted, &named, &display).await
     }
 
     async fn wait(&self, hosted: &Hosted, named: &str, display: &Display) -> anyhow::Result<()> {
@@ -89,5 +91,59 @@ impl NodePool {
             step.update(&left);
             tokio::time::sleep(INTERVAL).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use serde_json::json;
+    use support::testing::{Answer, Expect, Scenario};
+
+    use super::*;
+
+    const PATH: &str = "/apis/hypershift.openshift.io/v1beta1/namespaces/clusters/nodepools/a";
+
+    #[derive(Debug, Parser)]
+    struct Command {
+        #[command(flatten)]
+        pool: NodePool,
+    }
+
+    async fn destroy(scenario: &Scenario) -> anyhow::Result<()> {
+        let pool = Command::parse_from(["destroy", "--name=a", "--quiet"]).pool;
+        pool.destroy(&Hosted::new(scenario.client())).await
+    }
+
+    #[tokio::test]
+    async fn a_pool_that_is_not_there_is_destroyed() {
+        let absent = Expect::get(PATH).answer(Answer::error(404, "NotFound"));
+        let scenario = Scenario::new([absent]);
+        destroy(&scenario).await.unwrap();
+        scenario.finish();
+    }
+
+    #[tokio::test]
+    async fn the_pool_that_was_seen_is_deleted_and_waited_for() {
+        let pool = json!({
+            "apiVersion": "hypershift.openshift.io/v1beta1",
+            "kind": "NodePool",
+            "metadata": { "namespace": "clusters", "name": "a", "uid": "u" },
+            "spec": {
+                "clusterName": "a",
+                "release": { "image": "registry.example.com/release:4.20.1" },
+                "management": { "upgradeType": "Replace" },
+                "platform": { "type": "None" },
+            },
+        });
+        let scenario = Scenario::new([
+            Expect::get(PATH).answer(Answer::ok(&pool)),
+            Expect::delete(PATH)
+                .body(json!({ "preconditions": { "uid": "u" } }))
+                .answer(Answer::ok(&pool)),
+            Expect::get(PATH).answer(Answer::error(404, "NotFound")),
+        ]);
+        destroy(&scenario).await.unwrap();
+        scenario.finish();
     }
 }

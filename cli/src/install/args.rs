@@ -119,6 +119,18 @@ pub(super) struct OptionArgs {
     #[arg(long, global = true, value_name = "REPOSITORY", value_delimiter = ',')]
     pub(super) tenant_release_images: Vec<String>,
 
+    /// Install the API and the operator with the technology preview: Google Cloud, OpenStack and more. It cannot be upgraded
+    #[arg(long, global = true)]
+    pub(super) tech_preview_no_upgrade: bool,
+
+    /// The managed service.
+    #[command(flatten)]
+    pub(super) managed_service: super::managed_service::ManagedServiceArgs,
+
+    /// Documents by which AWS validates tokens.
+    #[command(flatten)]
+    pub(super) oidc_storage: super::oidc::OidcStorageArgs,
+
     /// Capacity of machines.
     #[command(flatten)]
     pub(super) scale_from_zero: super::scale_from_zero::ScaleFromZeroArgs,

@@ -4,12 +4,14 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Context;
+use api::features::FeatureSet;
 use serde_json::Value;
 
 use super::args::{MetricsSet, OptionArgs, Platform, PlatformMonitoring, PullPolicy};
 use super::conversion::Setup;
 use super::crds::Source;
 use super::images::{self, Needed};
+use super::oidc::OidcStorage;
 use super::scale_from_zero::ScaleFromZero;
 use super::tenant_policy::{Mode, ReleaseImages};
 use crate::Usage;
@@ -27,6 +29,10 @@ pub(crate) struct Options {
     /// PEM certificates.
     pub(crate) trust_bundle: Option<String>,
     pub(crate) operator_overrides: Option<Table>,
+    pub(crate) features: FeatureSet,
+    /// Variables by which the operators know the managed service that they are part of.
+    pub(crate) managed_service: Vec<(&'static str, String)>,
+    pub(crate) oidc_storage: Option<OidcStorage>,
     pub(crate) scale_from_zero: Option<ScaleFromZero>,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) platform_monitoring: PlatformMonitoring,
@@ -93,6 +99,9 @@ impl Options {
                 .as_deref()
                 .map(operator_overrides)
                 .transpose()?,
+            features: features(args),
+            managed_service: args.managed_service.resolve()?,
+            oidc_storage: args.oidc_storage.resolve()?,
             scale_from_zero: args.scale_from_zero.resolve()?,
             environment: pairs(
                 &args.additional_operator_env_vars,
@@ -112,6 +121,14 @@ impl Options {
             Types::Standard => None,
             Types::Private(private) => Some(private),
         }
+    }
+}
+
+fn features(args: &OptionArgs) -> FeatureSet {
+    if args.tech_preview_no_upgrade {
+        FeatureSet::TechPreviewNoUpgrade
+    } else {
+        FeatureSet::Default
     }
 }
 

@@ -129,6 +129,9 @@ impl Plan {
         self.objects.extend(ground::pull_secret(options));
         self.objects.extend(ground::trust_bundle(options));
         self.objects.extend(ground::operator_overrides(options));
+        let oidc_storage = options.oidc_storage.iter();
+        self.objects
+            .extend(oidc_storage.flat_map(|it| it.objects(&options.namespace)));
         let scale_from_zero = options.scale_from_zero.as_ref();
         self.objects
             .extend(scale_from_zero.and_then(|it| it.object(&options.namespace)));

@@ -76,18 +76,38 @@ const CORE: [&str; 4] = [
     "machinesets",
 ];
 /// Kinds of providers that operators write.
-const INFRASTRUCTURE: [&str; 6] = [
+const INFRASTRUCTURE: [&str; 16] = [
     "awsclusters",
     "awsmachinetemplates",
+    "azureclusteridentities",
+    "azureclusters",
     "azuremachinetemplates",
+    "gcpclusters",
+    "gcpmachinetemplates",
+    "ibmpowervsclusters",
+    "ibmpowervsimages",
     "ibmpowervsmachinetemplates",
+    "ibmvpcclusters",
     "kubevirtclusters",
     "kubevirtmachinetemplates",
+    "openstackclusters",
+    "openstackmachinetemplates",
+    // Only to delete them.
+    "openstackservers",
 ];
 /// Kinds of providers that operators read: their controllers make them.
 const MACHINES: [&str; 2] = ["awsmachines", "kubevirtmachines"];
 /// Of these also the status, which no other controller writes.
-const READY: [&str; 2] = ["awsclusters/status", "kubevirtclusters/status"];
+const READY: [&str; 6] = [
+    "awsclusters/status",
+    "azureclusters/status",
+    "gcpclusters/status",
+    "ibmpowervsclusters/status",
+    "ibmvpcclusters/status",
+    "kubevirtclusters/status",
+];
+/// Kinds of providers whose machines get new tags of their pool, or are given up when the provider cannot delete them.
+const PATCHED: [&str; 2] = ["awsmachines", "azuremachines"];
 
 const TABLE: &[Row] = &[
     Row {
@@ -150,8 +170,17 @@ const TABLE: &[Row] = &[
         group: HYPERSHIFT,
         resources: &["awsendpointservices"],
         names: &[],
-        verbs: &["get", "list", "delete"],
-        needed_for: "private links, which go before the control plane",
+        verbs: &["get", "list", "watch", "patch", "delete"],
+        needed_for: "private links: their subnets, and that they go before the control plane",
+    },
+    Row {
+        holder: Holder::Both,
+        reach: Reach::Cluster,
+        group: HYPERSHIFT,
+        resources: &["awsendpointservices/status"],
+        names: &[],
+        verbs: &["patch"],
+        needed_for: "the VPC endpoint service of a private link, as the control plane connects to it",
     },
     Row {
         holder: Holder::Both,
@@ -248,6 +277,15 @@ const TABLE: &[Row] = &[
     Row {
         holder: Holder::Both,
         reach: Reach::Cluster,
+        group: "config.openshift.io",
+        resources: &["infrastructures"],
+        names: &["cluster"],
+        verbs: &["get"],
+        needed_for: "the name of the management cluster's infrastructure, with which VPC endpoint services are tagged",
+    },
+    Row {
+        holder: Holder::Both,
+        reach: Reach::Cluster,
         group: RBAC,
         resources: &["roles", "rolebindings", "clusterrolebindings"],
         names: &[],
@@ -315,6 +353,15 @@ const TABLE: &[Row] = &[
     Row {
         holder: Holder::Both,
         reach: Reach::Cluster,
+        group: "secrets-store.csi.x-k8s.io",
+        resources: &["secretproviderclasses"],
+        names: &[],
+        verbs: &["get", "create", "patch"],
+        needed_for: "certificates of managed identities on Azure",
+    },
+    Row {
+        holder: Holder::Both,
+        reach: Reach::Cluster,
         group: "route.openshift.io",
         resources: &["routes"],
         names: &[],
@@ -357,6 +404,15 @@ const TABLE: &[Row] = &[
         names: &[],
         verbs: &["get", "list", "create", "patch", "delete"],
         needed_for: "which machines of an Agent service a pool takes",
+    },
+    Row {
+        holder: Holder::Both,
+        reach: Reach::Cluster,
+        group: "openstack.k-orc.cloud",
+        resources: &["images"],
+        names: &[],
+        verbs: &["get", "list", "create", "patch", "delete"],
+        needed_for: "the boot images of releases on OpenStack",
     },
     Row {
         holder: Holder::Both,
@@ -437,7 +493,7 @@ pub(crate) fn rules(operator: Operator, capi_types: &[CapiTypes]) -> Vec<Rule> {
 }
 
 /// Objects of Cluster API that belong to hosted clusters and node pools.
-fn written(types: CapiTypes) -> [Rule; 5] {
+fn written(types: CapiTypes) -> [Rule; 6] {
     let rule = |group: String, resources: &[&str], verbs| Rule {
         reach: Reach::Cluster,
         group,
@@ -451,6 +507,7 @@ fn written(types: CapiTypes) -> [Rule; 5] {
         rule(group::core(types), &["machines"], &["get", "patch"]),
         rule(group::infrastructure(types), &INFRASTRUCTURE, WRITE),
         rule(group::infrastructure(types), &MACHINES, &["get"]),
+        rule(group::infrastructure(types), &PATCHED, &["patch"]),
         rule(group::infrastructure(types), &READY, &["patch"]),
     ]
 }

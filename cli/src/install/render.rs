@@ -47,7 +47,7 @@ pub(super) async fn render(
 /// The CRDs, from where the options say. The roles need the private ones, too, since they name each kind.
 pub(super) async fn definitions(options: &Options, access: &Access) -> anyhow::Result<Definitions> {
     Ok(Definitions {
-        own: crds::own(),
+        own: crds::own(options.features),
         private: match options.private() {
             Some(private) => crds::private(private, access).await?,
             None => Vec::new(),

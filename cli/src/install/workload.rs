@@ -1,10 +1,12 @@
 //! The Deployments of the operators, with what every pod of theirs has.
 
+use api::features::{FEATURE_SET_ENV, FeatureSet};
 use api::group::CapiTypes;
 use serde_json::{Value, json};
 
 use super::kind::Kind;
 use super::object::Object;
+use super::oidc::OidcStorage;
 use super::options::{Options, Types};
 use super::scale_from_zero::ScaleFromZero;
 
@@ -140,7 +142,8 @@ fn pod(options: &Options, operator: Operator) -> Value {
     let files = files(options);
     let files = files.map(|(name, _)| json!({ "name": name, "configMap": { "name": name } }));
     let secret = options.scale_from_zero.as_ref().map(ScaleFromZero::volume);
-    pod["volumes"] = files.chain(secret).collect();
+    let oidc_storage = options.oidc_storage.iter().flat_map(OidcStorage::volumes);
+    pod["volumes"] = files.chain(secret).chain(oidc_storage).collect();
     pod
 }
 
@@ -180,6 +183,9 @@ fn container(options: &Options, operator: Operator) -> Value {
     if let Some(scale_from_zero) = &options.scale_from_zero {
         arguments.extend(scale_from_zero.arguments());
     }
+    if let Some(oidc_storage) = &options.oidc_storage {
+        arguments.extend(oidc_storage.arguments());
+    }
     let mut container = json!({
         "name": operator.name(),
         "image": options.operator_image,
@@ -209,6 +215,7 @@ fn container(options: &Options, operator: Operator) -> Value {
     let secret = options.scale_from_zero.as_ref();
     let mounts: Vec<_> = files
         .chain(secret.map(|_| ScaleFromZero::mount()))
+        .chain(options.oidc_storage.iter().flat_map(OidcStorage::mounts))
         .collect();
     if !mounts.is_empty() {
         container["volumeMounts"] = json!(mounts);
@@ -234,6 +241,11 @@ fn environment(options: &Options) -> Vec<Value> {
         field("POD_NAMESPACE", "metadata.namespace"),
         plain("METRICS_SET", options.metrics_set.name()),
     ];
+    if options.features != FeatureSet::Default {
+        environment.push(plain(FEATURE_SET_ENV, options.features.name()));
+    }
+    let managed_service = options.managed_service.iter();
+    environment.extend(managed_service.map(|(name, value)| plain(name, value)));
     if options.trust_bundle.is_some() {
         environment.push(plain(
             "SSL_CERT_DIR",

@@ -25,8 +25,9 @@ use crate::{
 #[command(group = ArgGroup::new("source").required(true).multiple(true)
     .args(["from_embedded", "from_module", "from_file", "from_url", "from_cluster"]))]
 pub struct Sources {
-    /// The CRDs that this binary carries: Cluster API's core, kubeadm and Dev providers, AWS and GCP, at the versions
-    /// that this release is tested with, without descriptions
+    /// The CRDs that this binary carries: Cluster API's core, kubeadm and Dev providers, AWS, GCP, KubeVirt, Azure,
+    /// OpenStack, and IBM Cloud with Power Virtual Servers, at the versions that this release is tested with, without
+    /// descriptions
     #[arg(long)]
     from_embedded: bool,
 

@@ -1,4 +1,5 @@
-//! Documents that the binary carries: the standard CRDs of the pinned modules, without descriptions.
+//! Documents that the binary carries: the standard CRDs of the pinned modules, and those of other projects that
+//! providers use, without descriptions.
 //!
 //! They are fetched before the build (`cargo xtask embed`); a binary that was built without them says so when they are
 //! asked for.
@@ -7,8 +8,8 @@ use api::group::GroupTable;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::SourceError;
-use super::module::{self, Module, PINNED};
+use super::module::{self, Module, PINNED, SHARED};
+use super::{SourceError, shared};
 use crate::crds::schema;
 use crate::crds::{Batch, Document, Origin};
 
@@ -45,7 +46,7 @@ pub enum EmbeddedError {
 /// CRDs as they lie in the binary.
 #[derive(Debug, Serialize, Deserialize)]
 struct Package {
-    /// `MODULE@VERSION`, in the order of [`PINNED`].
+    /// `MODULE@VERSION`, in the order of [`PINNED`] and [`SHARED`].
     modules: Vec<String>,
     documents: Vec<Packed>,
 }
@@ -62,11 +63,12 @@ pub fn read() -> Result<Batch, EmbeddedError> {
     unpack(PACKED.ok_or(EmbeddedError::Missing)?)
 }
 
-/// What the next build is to carry: the CRDs of paired groups of all pinned modules, as one JSON document.
+/// What the next build is to carry: the CRDs of paired groups of all pinned modules, and the shared ones, as one JSON
+/// document.
 pub fn pack() -> Result<String, SourceError> {
     let table = GroupTable::default();
     let mut documents = Vec::new();
-    for module in Module::pinned() {
+    for module in Module::pinned().chain(Module::shared()) {
         let batch = module::read(&module)?;
         documents.extend(
             batch
@@ -85,8 +87,8 @@ pub fn pack() -> Result<String, SourceError> {
 }
 
 fn pinned() -> Vec<String> {
-    PINNED
-        .iter()
+    let modules = PINNED.iter().chain(&SHARED);
+    modules
         .map(|(path, version)| format!("{path}@{version}"))
         .collect()
 }
@@ -97,7 +99,12 @@ fn packed(table: &GroupTable, document: Document) -> Option<Packed> {
     if value["kind"] != "CustomResourceDefinition" {
         return None;
     }
-    table.find(value["spec"]["group"].as_str()?.as_bytes())?;
+    let is_paired = table
+        .find(value["spec"]["group"].as_str()?.as_bytes())
+        .is_some();
+    if !is_paired && !shared::is_shared(&value) {
+        return None;
+    }
     let versions = value.pointer_mut("/spec/versions")?.as_array_mut()?;
     versions
         .iter_mut()
@@ -180,6 +187,10 @@ mod tests {
         let table = GroupTable::default();
         assert!(packed(&table, document(crd("example.com"))).is_none());
         assert!(packed(&table, document(json!({"kind": "Service"}))).is_none());
+        let mut image = crd(shared::OPENSTACK);
+        assert!(packed(&table, document(image.clone())).is_none());
+        image["spec"]["names"] = json!({"plural": "images"});
+        assert!(packed(&table, document(image)).is_some());
     }
 
     #[test]
@@ -193,7 +204,7 @@ mod tests {
     #[test]
     fn the_binarys_own_crds_are_of_the_pinned_modules() {
         match read() {
-            Ok(batch) => assert!(batch.documents.len() > 40, "{}", batch.documents.len()),
+            Ok(batch) => assert!(batch.documents.len() > 100, "{}", batch.documents.len()),
             Err(error) => assert!(matches!(error, EmbeddedError::Missing), "{error}"),
         }
     }

@@ -7,6 +7,7 @@ pub mod embedded;
 pub mod file;
 mod kustomization;
 pub mod module;
+pub(crate) mod shared;
 pub mod url;
 
 use std::{io, path::PathBuf};

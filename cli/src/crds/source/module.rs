@@ -13,13 +13,22 @@ use super::{SourceError, file, kustomization};
 use crate::crds::{Batch, Document};
 
 /// The modules and versions that this release is tested with.
-pub const PINNED: [(&str, &str); 5] = [
+pub const PINNED: [(&str, &str); 8] = [
     ("sigs.k8s.io/cluster-api", "v1.13.4"),
     ("sigs.k8s.io/cluster-api/test", "v1.13.4"),
     ("sigs.k8s.io/cluster-api-provider-aws/v2", "v2.13.0"),
     ("sigs.k8s.io/cluster-api-provider-gcp", "v1.13.1"),
     ("sigs.k8s.io/cluster-api-provider-kubevirt", "v0.11.2"),
+    ("sigs.k8s.io/cluster-api-provider-azure", "v1.26.0"),
+    ("sigs.k8s.io/cluster-api-provider-openstack", "v0.14.6"),
+    ("sigs.k8s.io/cluster-api-provider-ibmcloud", "v0.13.1"),
 ];
+
+/// Modules of other projects with kinds that providers use, with the versions that this release is tested with.
+pub const SHARED: [(&str, &str); 1] = [(
+    "github.com/k-orc/openstack-resource-controller/v2",
+    "v2.4.0",
+)];
 
 /// Directories that hold no CRDs of the project itself.
 const NOT_SEARCHED: [&str; 3] = ["testdata", "vendor", "node_modules"];
@@ -116,16 +125,26 @@ impl fmt::Display for Module {
 impl Module {
     /// The modules of [`PINNED`].
     pub fn pinned() -> impl Iterator<Item = Self> {
-        PINNED.into_iter().map(|(path, version)| Self {
+        PINNED.into_iter().map(Self::of)
+    }
+
+    /// The modules of [`SHARED`].
+    pub fn shared() -> impl Iterator<Item = Self> {
+        SHARED.into_iter().map(Self::of)
+    }
+
+    fn of((path, version): (&str, &str)) -> Self {
+        Self {
             path: path.to_owned(),
             version: version.to_owned(),
-        })
+        }
     }
 }
 
 fn pinned(path: &str) -> Option<&'static str> {
     PINNED
         .iter()
+        .chain(&SHARED)
         .find(|(pinned, _)| *pinned == path)
         .map(|(_, version)| *version)
 }
@@ -234,6 +253,10 @@ mod tests {
                 "sigs.k8s.io/cluster-api@v1.12.0",
             ),
             ("example.com/provider@v0.1.0", "example.com/provider@v0.1.0"),
+            (
+                "github.com/k-orc/openstack-resource-controller/v2",
+                "github.com/k-orc/openstack-resource-controller/v2@v2.4.0",
+            ),
         ] {
             assert_eq!(text.parse::<Module>().unwrap().to_string(), expected);
         }

@@ -3,9 +3,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
-use crate::install::{TargetArgs, time};
+use crate::Usage;
+use crate::create::text::time_or_zero;
+use crate::install::TargetArgs;
+
+// Platforms take them from here.
+pub(in crate::create) use super::values::{Arch, UpgradeType, name_of};
+use super::values::{Availability, Capability, CatalogPlacement, FeatureSet, NetworkType};
 
 /// What the cluster is to be.
 #[derive(Debug, Clone, Args)]
@@ -18,12 +24,12 @@ pub(super) struct CommonArgs {
     #[arg(long, value_name = "NAME", default_value = "clusters")]
     pub(super) namespace: String,
 
-    /// Release image that the control plane and the nodes run
-    #[arg(long, value_name = "IMAGE", required_unless_present = "release_stream")]
+    /// Release image that the control plane and the nodes run; it is used instead of --release-stream
+    #[arg(long, value_name = "IMAGE")]
     pub(super) release_image: Option<String>,
 
     /// Release stream whose newest release is used without --release-image, for example 4-stable-multi; looked up at
-    /// ocp.releases.ci.openshift.org
+    /// ocp.releases.ci.openshift.org [default: 4-stable-multi for hcp on aws and azure]
     #[arg(long, value_name = "NAME")]
     pub(super) release_stream: Option<String>,
 
@@ -31,7 +37,7 @@ pub(super) struct CommonArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) pull_secret: PathBuf,
 
-    /// Base domain of the cluster
+    /// Base domain of the cluster [default: example.com on platforms agent and none]
     #[arg(long, value_name = "DOMAIN")]
     pub(super) base_domain: Option<String>,
 
@@ -61,11 +67,11 @@ pub(super) struct CommonArgs {
     pub(super) node_upgrade_type: Option<UpgradeType>,
 
     /// Time limit for draining a node, for example 30m [default: no limit]
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = time_or_zero)]
     pub(super) node_drain_timeout: Option<Duration>,
 
     /// Time limit for detaching the volumes of a node, for example 5m [default: no limit]
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = time_or_zero)]
     pub(super) node_volume_detach_timeout: Option<Duration>,
 
     /// Replace machines whose nodes stay unhealthy
@@ -76,9 +82,9 @@ pub(super) struct CommonArgs {
     #[arg(long, value_enum, default_value_t = Arch::Amd64)]
     pub(super) arch: Arch,
 
-    /// Number of replicas of the control plane. It cannot be changed later
-    #[arg(long, value_enum, default_value_t = Availability::HighlyAvailable)]
-    pub(super) control_plane_availability_policy: Availability,
+    /// Number of replicas of the control plane. It cannot be changed later [default: one; several for hcp]
+    #[arg(long, value_enum)]
+    pub(super) control_plane_availability_policy: Option<Availability>,
 
     /// Number of replicas of components that run on the nodes
     #[arg(long, value_enum, default_value_t = Availability::SingleReplica)]
@@ -104,9 +110,9 @@ pub(super) struct CommonArgs {
     #[arg(long)]
     pub(super) fips: bool,
 
-    /// Feature set of the cluster, for features in technology preview
-    #[arg(long, value_name = "NAME")]
-    pub(super) feature_set: Option<String>,
+    /// Feature set of the cluster
+    #[arg(long, value_enum, default_value_t = FeatureSet::Default)]
+    pub(super) feature_set: FeatureSet,
 
     /// Annotation of the HostedCluster. May be repeated
     #[arg(long, value_name = "KEY=VALUE")]
@@ -150,7 +156,7 @@ pub(super) struct NetworkArgs {
     #[arg(long, value_name = "CIDR")]
     pub(super) machine_cidr: Vec<String>,
 
-    /// Use the default ranges of IPv4 and IPv6 (dual-stack)
+    /// Use the default ranges of IPv4 and IPv6 (dual-stack); the nodes must have addresses of both
     #[arg(long, conflicts_with_all = ["service_cidr", "cluster_cidr"])]
     pub(super) default_dual: bool,
 
@@ -183,11 +189,11 @@ pub(super) struct ControlPlaneArgs {
     pub(super) etcd_storage_size: String,
 
     /// Node selector of the control plane. May be repeated
-    #[arg(long, value_name = "KEY=VALUE")]
+    #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',')]
     pub(super) node_selector: Vec<String>,
 
     /// Label of the control plane's pods. May be repeated
-    #[arg(long, value_name = "KEY=VALUE")]
+    #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',')]
     pub(super) pods_labels: Vec<String>,
 
     /// Toleration of the control plane's pods, such as key=a,operator=Exists,effect=NoSchedule. May be repeated
@@ -202,13 +208,13 @@ pub(super) struct ControlPlaneArgs {
     #[arg(long)]
     pub(super) olm_disable_default_sources: bool,
 
-    /// Cluster capabilities to disable, for example ImageRegistry,Console
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub(super) disable_cluster_capabilities: Vec<String>,
+    /// Cluster capabilities to disable, separated by commas
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub(super) disable_cluster_capabilities: Vec<Capability>,
 
-    /// Cluster capabilities to enable, for example baremetal
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub(super) enable_cluster_capabilities: Vec<String>,
+    /// Cluster capabilities to enable, separated by commas
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub(super) enable_cluster_capabilities: Vec<Capability>,
 }
 
 /// What this command does.
@@ -218,7 +224,8 @@ pub(super) struct RunArgs {
     #[command(flatten)]
     pub(super) target: TargetArgs,
 
-    /// Print the objects instead of creating them; needs no cluster
+    /// Print the objects instead of creating them; needs no cluster if the address of the API server is given where services
+    /// are published on node ports
     #[arg(long)]
     pub(super) render: bool,
 
@@ -246,8 +253,8 @@ pub(super) struct RunArgs {
     #[arg(long)]
     pub(super) wait: bool,
 
-    /// How long to wait
-    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = time)]
+    /// Time limit for --wait; 0 for no limit
+    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = time_or_zero)]
     pub(super) timeout: Duration,
 
     /// Suppress progress output
@@ -255,70 +262,25 @@ pub(super) struct RunArgs {
     pub(super) quiet: bool,
 }
 
-/// Replicas.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "PascalCase")]
-pub(super) enum Availability {
-    /// Several, so that the loss of a node does no harm
-    HighlyAvailable,
-    /// One
-    SingleReplica,
+// === impl CommonArgs ===
+
+impl CommonArgs {
+    /// Refuses a domain for host names where services are on node ports; `instead` is the way out.
+    pub(super) fn refuse_domain(&self, instead: &str) -> Result<(), Usage> {
+        if self.external_dns_domain.is_none() {
+            return Ok(());
+        }
+        Err(Usage::new(&format!(
+            "--external-dns-domain is for services with host names, and these are on node ports: leave it out, or {instead}"
+        )))
+    }
 }
 
-/// How a new release reaches nodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "PascalCase")]
-pub(in crate::create) enum UpgradeType {
-    /// New machines take the place of old ones
-    Replace,
-    /// Machines stay, and their systems are updated
-    InPlace,
-}
+// === impl RunArgs ===
 
-/// A processor architecture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "lowercase")]
-pub(in crate::create) enum Arch {
-    /// 64-bit x86
-    Amd64,
-    /// 64-bit Arm
-    Arm64,
-    /// 64-bit POWER, little-endian
-    Ppc64le,
-    /// 64-bit IBM Z
-    S390x,
-}
-
-/// A network provider.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum NetworkType {
-    /// OVN-Kubernetes
-    #[value(name = "OVNKubernetes")]
-    OvnKubernetes,
-    /// Calico
-    #[value(name = "Calico")]
-    Calico,
-    /// One that you install
-    #[value(name = "Other")]
-    Other,
-    /// The old one, for old releases
-    #[value(name = "OpenShiftSDN")]
-    OpenShiftSdn,
-}
-
-/// Where catalogs of operators run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum CatalogPlacement {
-    /// Beside the control plane
-    Management,
-    /// On the cluster's own nodes
-    Guest,
-}
-
-/// The name of a value, as it stands in an object.
-pub(in crate::create) fn name_of(value: impl ValueEnum + Copy) -> String {
-    value
-        .to_possible_value()
-        .map(|value| value.get_name().to_owned())
-        .unwrap_or_default()
+impl RunArgs {
+    /// Whether objects are printed or written to a file, and not created.
+    pub(super) fn renders(&self) -> bool {
+        self.render || self.render_into.is_some()
+    }
 }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::args::name_of;
 use super::options::Options;
 use super::platform::{Parts, Pool};
+use super::values::FeatureSet;
 use crate::create::node_pool::{Pool as NodePoolOf, node_pool};
 
 /// The version of our kinds.
@@ -121,8 +122,14 @@ fn label(object: &mut Value, options: &Options) {
 fn hosted_cluster(options: &Options, parts: &Parts) -> Value {
     let args = &options.args;
     let mut metadata = json!({ "namespace": args.namespace, "name": args.name });
-    if !options.annotations.is_empty() {
-        metadata["annotations"] = json!(options.annotations);
+    let mut annotations = options.annotations.clone();
+    for (key, value) in &parts.annotations {
+        annotations
+            .entry((*key).to_owned())
+            .or_insert_with(|| value.clone());
+    }
+    if !annotations.is_empty() {
+        metadata["annotations"] = json!(annotations);
     }
     let mut labels = options.labels.clone();
     labels.insert(MADE_FOR.to_owned(), options.infra_id.clone());
@@ -147,7 +154,7 @@ fn spec(options: &Options, parts: &Parts) -> Value {
         "networking": networking(options, parts),
         "services": parts.services.list(&args.name),
         "etcd": etcd(options),
-        "controllerAvailabilityPolicy": name_of(args.control_plane_availability_policy),
+        "controllerAvailabilityPolicy": name_of(options.availability),
         "infrastructureAvailabilityPolicy": name_of(args.infra_availability_policy),
         "olmCatalogPlacement": name_of(args.control_plane.olm_catalog_placement),
         "fips": args.fips,
@@ -266,6 +273,7 @@ fn capabilities(options: &Options) -> Option<Value> {
         ("disabled", &control_plane.disable_cluster_capabilities),
     ] {
         if !names.is_empty() {
+            let names: Vec<_> = names.iter().copied().map(name_of).collect();
             fields.insert(field.to_owned(), json!(names));
         }
     }
@@ -274,8 +282,10 @@ fn capabilities(options: &Options) -> Option<Value> {
 
 fn configuration(options: &Options) -> Option<Value> {
     let mut configuration = Map::new();
-    if let Some(set) = &options.args.feature_set {
-        configuration.insert("featureGate".to_owned(), json!({ "featureSet": set }));
+    let set = options.args.feature_set;
+    if set != FeatureSet::Default {
+        let gate = json!({ "featureSet": name_of(set) });
+        configuration.insert("featureGate".to_owned(), gate);
     }
     if options.args.control_plane.olm_disable_default_sources {
         let hub = json!({ "disableAllDefaultSources": true });
@@ -311,6 +321,7 @@ fn pool_of(options: &Options, pool: &Pool) -> Value {
         upgrade: options.upgrade,
         auto_repair: args.auto_repair,
         arch: args.arch,
+        paused_until: args.paused_until.as_deref(),
         drain: args.node_drain_timeout,
         detach: args.node_volume_detach_timeout,
         platform: &pool.platform,

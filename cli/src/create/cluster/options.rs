@@ -6,17 +6,22 @@ use anyhow::Context;
 use serde_json::Value;
 
 use super::args::{CommonArgs, UpgradeType};
+use super::checks::check;
 use super::platform::Parts;
 use super::ssh_key::SshKey;
+use super::values::Availability;
 use crate::Usage;
 use crate::create::text;
+use crate::program::Program;
 
-/// Longest name of a cluster, so that names made of it stay labels.
-const LONGEST_NAME: usize = 63;
 /// Bytes of a key for AES.
 const KEY_BYTES: usize = 32;
 /// Length of the random suffix of an infrastructure's name.
 const SUFFIX: usize = 5;
+/// Longest part of the cluster's name in that of its infrastructure: names of load balancers are short.
+const LONGEST_PREFIX: usize = 21;
+/// The release stream of `hcp` on clouds.
+const STREAM: &str = "4-stable-multi";
 /// Letters that look like no others, and make no words.
 const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
@@ -25,6 +30,9 @@ pub(super) struct Options {
     pub(super) args: CommonArgs,
     /// Empty until the release stream was looked up, if no image is given.
     pub(super) release_image: String,
+    /// The stream to look up, if no image is given.
+    pub(super) release_stream: Option<String>,
+    pub(super) availability: Availability,
     pub(super) infra_id: String,
     pub(super) base_domain: String,
     pub(super) upgrade: UpgradeType,
@@ -48,10 +56,12 @@ pub(super) struct Options {
 
 impl Options {
     /// Checks arguments and reads the files that they name.
-    pub(super) fn resolve(args: &CommonArgs, parts: &Parts) -> anyhow::Result<Self> {
-        check_name("--name", &args.name)?;
-        check_name("--namespace", &args.namespace)?;
-        check_networks(args)?;
+    pub(super) fn resolve(
+        args: &CommonArgs,
+        parts: &Parts,
+        program: Program,
+    ) -> anyhow::Result<Self> {
+        check(args)?;
         let infra_id = args.infra_id.clone().or(parts.infra_id.clone());
         let infra_id = match infra_id {
             Some(given) => given,
@@ -65,6 +75,13 @@ impl Options {
             .map(|text| text::toleration(text));
         Ok(Self {
             release_image: args.release_image.clone().unwrap_or_default(),
+            release_stream: stream(args, parts, program)?,
+            availability: args
+                .control_plane_availability_policy
+                .unwrap_or(match program {
+                    Program::Hypershift => Availability::SingleReplica,
+                    Program::Hcp => Availability::HighlyAvailable,
+                }),
             infra_id,
             base_domain: args
                 .base_domain
@@ -87,47 +104,29 @@ impl Options {
             pods_labels: text::pairs("--pods-labels", &control_plane.pods_labels)?,
             tolerations: tolerations.collect::<Result<_, _>>()?,
             encryption_key: random(KEY_BYTES)?,
-            args: args.clone(),
+            args: CommonArgs {
+                arch: parts.arch.unwrap_or(args.arch),
+                ..args.clone()
+            },
         })
     }
 }
 
-/// A name that Kubernetes takes for a label.
-fn check_name(flag: &str, name: &str) -> Result<(), Usage> {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    let outer = |end: Option<u8>| end.is_some_and(|byte| byte != b'-');
-    let bytes = name.as_bytes();
-    if bytes.iter().copied().all(inner)
-        && outer(bytes.first().copied())
-        && outer(bytes.last().copied())
-        && bytes.len() <= LONGEST_NAME
-    {
-        return Ok(());
+/// The release stream to look up. There is neither an empty image nor a webhook that chooses one.
+fn stream(args: &CommonArgs, parts: &Parts, program: Program) -> Result<Option<String>, Usage> {
+    if args.release_image.is_some() {
+        return Ok(None);
     }
-    Err(Usage::new(&format!(
-        "{flag} {name:?}: use lower-case letters, digits and dashes, at most {LONGEST_NAME}, with no dash at either end"
-    )))
-}
-
-/// What flags cannot check one by one; the rest is the API server's business.
-fn check_networks(args: &CommonArgs) -> Result<(), Usage> {
-    use super::args::NetworkType;
-    let network = &args.network;
-    let other = network.network_type == NetworkType::Other;
-    for (flag, given) in [
-        ("--allocate-node-cidrs", network.allocate_node_cidrs),
-        ("--disable-multi-network", network.disable_multi_network),
-    ] {
-        if given && !other {
-            return Err(Usage::new(&format!("{flag} needs --network-type=Other")));
-        }
+    if let Some(stream) = &args.release_stream {
+        return Ok(Some(stream.clone()));
     }
-    if network.ovn_kubernetes_mtu.is_some() && network.network_type != NetworkType::OvnKubernetes {
-        return Err(Usage::new(
-            &"--ovn-kubernetes-mtu needs --network-type=OVNKubernetes",
-        ));
+    let on_cloud = matches!(parts.platform["type"].as_str(), Some("AWS" | "Azure"));
+    if program == Program::Hcp && on_cloud {
+        return Ok(Some(STREAM.to_owned()));
     }
-    Ok(())
+    Err(Usage::new(
+        &"name the release with --release-image, or its stream with --release-stream, for example 4-stable-multi",
+    ))
 }
 
 /// The public SSH key, and its private part if it is made here.
@@ -175,7 +174,9 @@ fn made_infra_id(name: &str) -> anyhow::Result<String> {
     let letters = random(SUFFIX)?
         .into_iter()
         .map(|byte| char::from(LETTERS[usize::from(byte) % LETTERS.len()]));
-    Ok(format!("{name}-{}", letters.collect::<String>()))
+    let prefix: String = name.chars().take(LONGEST_PREFIX).collect();
+    let prefix = prefix.trim_end_matches('-');
+    Ok(format!("{prefix}-{}", letters.collect::<String>()))
 }
 
 /// Random bytes of a cryptographic generator.
@@ -195,21 +196,14 @@ fn random(count: usize) -> anyhow::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_labels() {
-        for name in ["a", "a-1", &"x".repeat(63)] {
-            check_name("--name", name).unwrap();
-        }
-        for name in ["", "A", "a.b", "-a", "a-", "ä", &"x".repeat(64)] {
-            check_name("--name", name).unwrap_err();
-        }
-    }
+    use crate::create::cluster::checks::check_name;
 
     #[test]
     fn infrastructure_gets_a_name_of_its_own() {
         let [one, two] = [made_infra_id("a").unwrap(), made_infra_id("a").unwrap()];
         assert_ne!(one, two);
         check_name("--infra-id", &one).unwrap();
+        let long = made_infra_id(&format!("{}-{}", "x".repeat(20), "y".repeat(20))).unwrap();
+        assert_eq!(long.len(), 20 + 1 + SUFFIX, "{long}");
     }
 }

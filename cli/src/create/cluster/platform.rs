@@ -2,18 +2,38 @@
 
 pub(super) mod agent;
 pub(super) mod aws;
+pub(super) mod azure;
 pub(super) mod kubevirt;
 pub(super) mod none;
+pub(super) mod power_vs;
 
-use serde_json::Value;
+use std::future::ready;
+use std::path::Path;
 
-use super::args::{CommonArgs, UpgradeType};
+use serde_json::{Value, json};
+
+use super::args::{Arch, CommonArgs, RunArgs, UpgradeType};
+use super::options::Options;
 use super::services::Services;
+use crate::create::text;
 
 /// The flags of a platform.
 pub(super) trait Platform {
+    /// The flag with the address of node ports, for messages.
+    const ADDRESS_FLAG: &'static str = "--api-server-address";
+
     /// Checks the flags, reads the files that they name, and gives the platform's parts of the objects.
     fn parts(&self, common: &CommonArgs) -> anyhow::Result<Parts>;
+
+    /// Creates in the cloud what the flags do not name, and gives the parts with it. `None` if nothing is missing.
+    fn provide(
+        &self,
+        _common: &CommonArgs,
+        _options: &Options,
+        _run: &RunArgs,
+    ) -> impl Future<Output = anyhow::Result<Option<Parts>>> {
+        ready(Ok(None))
+    }
 }
 
 /// A platform's parts of the objects.
@@ -39,6 +59,10 @@ pub(super) struct Parts {
     pub(super) machine_cidrs: Vec<String>,
     /// Objects beside the usual ones.
     pub(super) objects: Vec<Value>,
+    /// Annotations of the HostedCluster.
+    pub(super) annotations: Vec<(&'static str, String)>,
+    /// Architecture of the nodes, if there is no other one.
+    pub(super) arch: Option<Arch>,
 }
 
 /// A pool of nodes.
@@ -48,6 +72,28 @@ pub(super) struct Pool {
     pub(super) suffix: Option<String>,
     /// `spec.platform` of the NodePool.
     pub(super) platform: Value,
+}
+
+/// The base domain where the user gives none, on platforms without DNS.
+const EXAMPLE_DOMAIN: &str = "example.com";
+
+/// The key that signs service account tokens: the reference to it, and its Secret.
+fn signing_key(common: &CommonArgs, path: &Path) -> anyhow::Result<(Value, Value)> {
+    let key = text::file("--sa-token-issuer-private-key-path", path)?;
+    Ok(signing_secret(common, &key))
+}
+
+/// The same of a key that was read or made.
+fn signing_secret(common: &CommonArgs, key: &str) -> (Value, Value) {
+    let name = format!("{}-sa-signing-key", common.name);
+    let secret = json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": { "namespace": common.namespace, "name": name },
+        "type": "Opaque",
+        "stringData": { "key": key },
+    });
+    (json!({ "name": name }), secret)
 }
 
 // === impl Parts ===
@@ -66,6 +112,8 @@ impl Parts {
             base_domain: None,
             machine_cidrs: Vec::new(),
             objects: Vec::new(),
+            annotations: Vec::new(),
+            arch: None,
         }
     }
 }

@@ -1,22 +1,39 @@
 //! The newest release of a release stream, for `--release-stream`.
 
-use anyhow::Context;
+use anyhow::{Context, bail};
+use http::{Request, StatusCode};
+use hyper::body::Bytes;
+use payload::{Minor, Version};
 use serde_json::Value;
+use support::outbound::Http;
 
 use crate::Usage;
-use crate::crds::source::url::{PlainHttp, Url, text};
 
 /// Architectures that have release streams of their own; a stream ends in its name.
 const ARCHES: [&str; 4] = ["arm64", "multi", "ppc64le", "s390x"];
+/// What to do when there is no release.
+const INSTEAD: &str = "pass --release-image instead";
 
-/// Looks up the release image.
-pub(super) async fn newest_release(stream: &str) -> anyhow::Result<String> {
+/// Looks up the release image of the newest release that is not newer than `limit`.
+pub(super) async fn newest_release(stream: &str, limit: Minor) -> anyhow::Result<String> {
     let address = address(stream)?;
-    let url: Url = address.parse()?;
-    let instead = "pass --release-image instead";
-    let body = text(&url, PlainHttp::Loopback).await;
-    let body = body.with_context(|| format!("failed to get {address}: {instead}"))?;
-    newest(&body).with_context(|| format!("{address} lists no accepted release: {instead}"))
+    let build = || Request::get(&address).body(Bytes::new());
+    let response = Http::new().send(build).await;
+    let response = response.with_context(|| format!("failed to get {address}: {INSTEAD}"))?;
+    if response.status() != StatusCode::OK {
+        bail!(
+            "failed to get {address}: the server responds {}: check the name of the stream, or {INSTEAD}",
+            response.status()
+        );
+    }
+    newest(response.body(), limit).with_context(|| {
+        format!("{address} lists no accepted release up to {limit}: choose an older stream, or {INSTEAD}")
+    })
+}
+
+/// Whether the images of a stream are for all architectures.
+pub(super) fn is_multi(stream: &str) -> bool {
+    stream.contains("multi")
 }
 
 /// The URL of the releases of a stream.
@@ -39,12 +56,16 @@ fn address(stream: &str) -> Result<String, Usage> {
 }
 
 /// The image of the first accepted release. Releases are listed from the newest; release candidates are skipped.
-fn newest(body: &str) -> Option<String> {
-    let body: Value = serde_json::from_str(body).ok()?;
+fn newest(body: &[u8], limit: Minor) -> Option<String> {
+    let body: Value = serde_json::from_slice(body).ok()?;
     let mut tags = body["tags"].as_array()?.iter();
     let tag = tags.find(|tag| {
         let name = tag["name"].as_str().unwrap_or_default();
-        tag["phase"] == "Accepted" && !name.contains("-rc.") && !name.contains("-ec.")
+        let version = name.parse::<Version>();
+        tag["phase"] == "Accepted"
+            && !name.contains("-rc.")
+            && !name.contains("-ec.")
+            && version.is_ok_and(|version| version.minor() <= limit)
     })?;
     Some(tag["pullSpec"].as_str()?.to_owned())
 }
@@ -71,17 +92,24 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_accepted_release_is_chosen() {
+    fn the_newest_accepted_release_that_is_supported_is_chosen() {
         let body = r#"{ "name": "4-stable", "tags": [
             { "name": "4.21.0-rc.1", "phase": "Accepted", "pullSpec": "registry.example.com/release:4.21.0-rc.1" },
             { "name": "4.20.9", "phase": "Rejected", "pullSpec": "registry.example.com/release:4.20.9" },
             { "name": "4.20.8", "phase": "Accepted", "pullSpec": "registry.example.com/release:4.20.8" },
-            { "name": "4.20.7", "phase": "Accepted", "pullSpec": "registry.example.com/release:4.20.7" }
+            { "name": "4.20.7", "phase": "Accepted", "pullSpec": "registry.example.com/release:4.20.7" },
+            { "name": "4.19.9", "phase": "Accepted", "pullSpec": "registry.example.com/release:4.19.9" }
         ] }"#;
-        let expected = "registry.example.com/release:4.20.8";
-        assert_eq!(newest(body).as_deref(), Some(expected));
+        for (limit, expected) in [
+            (Minor::NEWEST, Some("registry.example.com/release:4.20.8")),
+            (Minor::of_4(20), Some("registry.example.com/release:4.20.8")),
+            (Minor::of_4(19), Some("registry.example.com/release:4.19.9")),
+            (Minor::of_4(18), None),
+        ] {
+            assert_eq!(newest(body.as_bytes(), limit).as_deref(), expected);
+        }
         for none in ["", "{}", r#"{ "tags": [] }"#] {
-            assert_eq!(newest(none), None, "{none}");
+            assert_eq!(newest(none.as_bytes(), Minor::NEWEST), None, "{none}");
         }
     }
 }

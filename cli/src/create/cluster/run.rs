@@ -6,6 +6,7 @@ use anyhow::{Context, bail};
 use serde_json::Value;
 
 use super::args::RunArgs;
+use super::management::check_arch;
 use super::objects::objects;
 use super::options::Options;
 use super::platform::Parts;
@@ -18,7 +19,7 @@ use crate::waiting;
 /// Prints or creates.
 pub(super) async fn run(options: &Options, parts: &Parts, args: &RunArgs) -> anyhow::Result<()> {
     let mut objects = objects(options, parts);
-    if args.render || args.render_into.is_some() {
+    if args.renders() {
         if !args.render_sensitive {
             objects.retain(|object| object["kind"] != "Secret");
         }
@@ -50,6 +51,7 @@ async fn create(objects: &[Value], options: &Options, args: &RunArgs) -> anyhow:
     if args.version_check {
         version::check(&args.target.access(), &args.operator_namespace).await?;
     }
+    Box::pin(check_arch(&hosted, options, &display)).await?;
     // Either all objects are acceptable, or none is created.
     for object in objects {
         check(&hosted, object).await?;
@@ -61,7 +63,11 @@ async fn create(objects: &[Value], options: &Options, args: &RunArgs) -> anyhow:
         return Ok(());
     }
     for object in objects {
-        hosted.create(object, false).await?;
+        if is_new(object) {
+            hosted.insert(object, false).await?;
+        } else {
+            hosted.create(object, false).await?;
+        }
         display.say(&format!("{}: created", named(object)));
     }
     if args.wait {
@@ -81,5 +87,13 @@ async fn check(hosted: &Hosted, object: &Value) -> anyhow::Result<()> {
     {
         return Ok(());
     }
+    if is_new(object) {
+        return hosted.insert(object, true).await;
+    }
     hosted.create(object, true).await
+}
+
+/// Whether an object must not exist yet. The others may be left of a try that failed.
+fn is_new(object: &Value) -> bool {
+    object["kind"] == "HostedCluster" || object["kind"] == "NodePool"
 }

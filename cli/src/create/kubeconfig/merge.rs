@@ -11,20 +11,23 @@ pub(super) struct Entry {
 
 /// One kubeconfig with the current context of each; the first is current.
 pub(super) fn merge(entries: &[Entry]) -> Value {
-    let of = |list: &str, part: &str| -> Vec<Value> {
-        entries
-            .iter()
-            .map(|entry| json!({ "name": entry.name, part: entry.current(list, part) }))
-            .collect()
-    };
+    let clusters = entries.iter().map(
+        |entry| json!({ "name": entry.name, "cluster": entry.current("clusters", "cluster") }),
+    );
+    let users = entries
+        .iter()
+        .map(|entry| json!({ "name": entry.user(), "user": entry.current("users", "user") }));
     let contexts = entries.iter().map(|entry| {
-        json!({ "name": entry.name, "context": { "cluster": entry.name, "user": entry.name } })
+        json!({
+            "name": entry.name,
+            "context": { "cluster": entry.name, "user": entry.user(), "namespace": "default" },
+        })
     });
     json!({
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": of("clusters", "cluster"),
-        "users": of("users", "user"),
+        "clusters": clusters.collect::<Vec<_>>(),
+        "users": users.collect::<Vec<_>>(),
         "contexts": contexts.collect::<Vec<_>>(),
         "current-context": entries.first().map(|entry| &entry.name),
     })
@@ -33,6 +36,10 @@ pub(super) fn merge(entries: &[Entry]) -> Value {
 // === impl Entry ===
 
 impl Entry {
+    fn user(&self) -> String {
+        format!("{}-admin", self.name)
+    }
+
     /// The cluster or the user of the current context.
     fn current(&self, list: &str, part: &str) -> &Value {
         let current = &self.kubeconfig["current-context"];
@@ -42,9 +49,8 @@ impl Entry {
 }
 
 fn named<'v>(list: &'v Value, name: &Value) -> &'v Value {
-    let entries = list.as_array().into_iter().flatten();
+    let mut entries = list.as_array().into_iter().flatten();
     entries
-        .into_iter()
         .find(|entry| entry["name"] == *name)
         .unwrap_or(&Value::Null)
 }
@@ -77,9 +83,12 @@ mod tests {
             assert_eq!(merged["clusters"][index]["cluster"]["server"], server);
             assert_eq!(
                 merged["users"][index],
-                json!({ "name": name, "user": { "token": name } })
+                json!({ "name": format!("{name}-admin"), "user": { "token": name } })
             );
-            assert_eq!(merged["contexts"][index]["context"]["user"], name);
+            assert_eq!(
+                merged["contexts"][index]["context"],
+                json!({ "cluster": name, "user": format!("{name}-admin"), "namespace": "default" })
+            );
         }
     }
 }

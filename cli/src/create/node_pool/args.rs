@@ -1,9 +1,8 @@
 //! Flags of `create nodepool`.
 
 use clap::Args;
-use serde_json::Value;
 
-use crate::create::cluster::{Arch, AwsNodeArgs, UpgradeType};
+use crate::create::cluster::{Arch, UpgradeType};
 use crate::install::TargetArgs;
 
 /// Flags that pools of all platforms share.
@@ -30,9 +29,9 @@ pub(super) struct CommonArgs {
     #[arg(long, value_name = "IMAGE")]
     pub(super) release_image: Option<String>,
 
-    /// How nodes are upgraded
-    #[arg(long, value_enum, default_value_t = UpgradeType::Replace)]
-    pub(super) node_upgrade_type: UpgradeType,
+    /// How nodes are upgraded [default: replaced; in place on platform agent]
+    #[arg(long, value_enum)]
+    pub(super) node_upgrade_type: Option<UpgradeType>,
 
     /// Processor architecture of the nodes
     #[arg(long, value_enum, default_value_t = Arch::Amd64)]
@@ -42,7 +41,8 @@ pub(super) struct CommonArgs {
     #[arg(long)]
     pub(super) auto_repair: bool,
 
-    /// Print the object instead of creating it; with --release-image this needs no cluster
+    /// Print the object instead of creating it; with --release-image this needs no cluster, and on aws and azure with the
+    /// flag of the subnet
     #[arg(long)]
     pub(super) render: bool,
 
@@ -56,36 +56,4 @@ pub(super) struct CommonArgs {
 
     #[command(flatten)]
     pub(super) target: TargetArgs,
-}
-
-/// Flags of platform AWS.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct AwsPoolArgs {
-    /// Subnet of the instances
-    #[arg(long, value_name = "ID")]
-    subnet_id: String,
-
-    /// Security group of the instances [default: that of the cluster]
-    #[arg(long, value_name = "ID")]
-    securitygroup_id: Option<String>,
-
-    /// Instance profile of the instances
-    #[arg(long, value_name = "NAME")]
-    instance_profile: Option<String>,
-
-    #[command(flatten)]
-    nodes: AwsNodeArgs,
-}
-
-// === impl AwsPoolArgs ===
-
-impl AwsPoolArgs {
-    /// `spec.platform` of the NodePool.
-    pub(super) fn platform(&self) -> Value {
-        self.nodes.platform(
-            &self.subnet_id,
-            self.instance_profile.as_deref(),
-            self.securitygroup_id.as_deref(),
-        )
-    }
 }

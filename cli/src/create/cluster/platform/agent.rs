@@ -3,10 +3,10 @@
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{Parts, Platform, Pool};
+use super::{EXAMPLE_DOMAIN, Parts, Platform, Pool};
 use crate::create::cluster::args::{CommonArgs, UpgradeType};
 use crate::create::cluster::services::Services;
-use crate::create::text;
+use crate::create::label_selector;
 
 /// Flags of platform Agent.
 #[derive(Debug, Clone, Args)]
@@ -15,8 +15,8 @@ pub(crate) struct AgentArgs {
     #[arg(long, value_name = "NAME")]
     agent_namespace: String,
 
-    /// Host name or IP address of the management cluster's nodes: services are published on their ports; without it, the
-    /// API server gets a load balancer
+    /// Host name or IP address of the management cluster's nodes: services are published on their ports [default: that of
+    /// a node of the management cluster]
     #[arg(long, value_name = "ADDRESS")]
     api_server_address: Option<String>,
 
@@ -27,27 +27,30 @@ pub(crate) struct AgentArgs {
 /// Flags of its nodes.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct AgentNodeArgs {
-    /// Label of the Agents to take, such as size=large. May be repeated
+    /// Labels of the Agents to take, such as "size=large,zone in (a,b)". May be repeated
     #[arg(
         long = "agentLabelSelector",
         alias = "agent-label-selector",
-        value_name = "KEY=VALUE"
+        value_name = "SELECTOR"
     )]
     agent_label_selector: Vec<String>,
 }
 
 impl Platform for AgentArgs {
     fn parts(&self, common: &CommonArgs) -> anyhow::Result<Parts> {
-        let services = match &self.api_server_address {
-            Some(address) => Services::NodePorts {
-                address: address.clone(),
-            },
-            None => Services::ingress(common.external_dns_domain.as_deref()),
+        let domain = common.external_dns_domain.as_deref();
+        let services = match (&self.api_server_address, domain) {
+            (None, Some(domain)) => Services::ingress(Some(domain)),
+            (address, _) => {
+                common.refuse_domain("leave out --api-server-address")?;
+                Services::node_ports(address.clone())
+            }
         };
         let platform =
             json!({ "type": "Agent", "agent": { "agentNamespace": self.agent_namespace } });
         Ok(Parts {
             upgrade: UpgradeType::InPlace,
+            base_domain: Some(EXAMPLE_DOMAIN.to_owned()),
             ..Parts::new(platform, services, Pool::only(self.nodes.platform()?))
         })
     }
@@ -58,10 +61,10 @@ impl Platform for AgentArgs {
 impl AgentNodeArgs {
     /// `spec.platform` of a NodePool.
     pub(in crate::create) fn platform(&self) -> anyhow::Result<Value> {
-        let labels = text::pairs("--agentLabelSelector", &self.agent_label_selector)?;
         let mut agent = json!({});
-        if !labels.is_empty() {
-            agent["agentLabelSelector"] = json!({ "matchLabels": labels });
+        if !self.agent_label_selector.is_empty() {
+            let text = self.agent_label_selector.join(",");
+            agent["agentLabelSelector"] = label_selector::parse("--agentLabelSelector", &text)?;
         }
         Ok(json!({ "type": "Agent", "agent": agent }))
     }

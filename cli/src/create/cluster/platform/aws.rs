@@ -1,36 +1,44 @@
-//! Platform AWS: instances of Amazon EC2, on infrastructure that exists.
+//! Platform AWS: instances of Amazon EC2.
 //!
-//! Network and IAM roles are described by two files, `--infra-json` and `--iam-json`, in the form in which
-//! infrastructure tools of HyperShift write them; what they say can also be given by flags.
+//! Network and IAM roles are described by two files, `--infra-json` and `--iam-json`, in the form in which `create infra aws`
+//! and `create iam aws` write them; what they say can also be given by flags. Without a file, what it describes is created.
 
+mod from_nothing;
 mod infrastructure;
 mod unsupported;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::{Value, json};
 
-use super::{Parts, Platform, Pool};
+use super::{Parts, Platform, Pool, signing_secret};
 use crate::Usage;
-use crate::create::cluster::args::{CommonArgs, name_of};
+use crate::create::cluster::args::{CommonArgs, RunArgs, name_of};
+use crate::create::cluster::options::Options;
 use crate::create::cluster::services::Services;
+use crate::create::cluster::values::EndpointAccess;
 use crate::create::text;
+use crate::infra::aws::{CredentialArgs, REGION, VpcArgs};
 use infrastructure::{Identity, Infrastructure};
 use unsupported::UnsupportedArgs;
+
+/// Machines get public addresses.
+const PUBLIC_IPS: &str = "hypershift.openshift.io/aws-machine-public-ips";
 
 /// Flags of platform AWS.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct AwsArgs {
-    /// JSON file that describes the network: vpcID, zones with their subnets, securityGroupID, hosted zones
+    /// JSON file that describes the network: vpcID, zones with their subnets, securityGroupID, hosted zones [default: a network
+    /// is created]
     #[arg(long, value_name = "FILE")]
     infra_json: Option<PathBuf>,
 
-    /// JSON file that describes the IAM roles, the issuer of tokens and the instance profile
+    /// JSON file that describes the IAM roles, the issuer of tokens and the instance profile [default: they are created]
     #[arg(long, value_name = "FILE")]
     iam_json: Option<PathBuf>,
 
-    /// Region, if the infrastructure file does not name it
+    /// Region [default: that of --infra-json, or us-east-1]
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
 
@@ -38,8 +46,8 @@ pub(crate) struct AwsArgs {
     #[arg(long, value_enum, default_value_t = EndpointAccess::Public)]
     endpoint_access: EndpointAccess,
 
-    /// Tag for all AWS resources of the cluster. May be repeated
-    #[arg(long, value_name = "KEY=VALUE")]
+    /// Tags of all AWS resources of the cluster, separated by commas
+    #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',')]
     additional_tags: Vec<String>,
 
     /// ARN of the KMS key for encrypting Secrets [default: a generated key]
@@ -57,6 +65,16 @@ pub(crate) struct AwsArgs {
     /// The release has images of every architecture
     #[arg(long)]
     multi_arch: bool,
+
+    /// Bucket in the region for the documents of the issuer of tokens, if IAM roles are created [default: one is created]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["iam_json", "oidc_issuer_url"])]
+    oidc_storage_provider_s3_bucket_name: Option<String>,
+
+    #[command(flatten)]
+    network: VpcArgs,
+
+    #[command(flatten)]
+    credentials: CredentialArgs,
 
     #[command(flatten)]
     nodes: AwsNodeArgs,
@@ -89,34 +107,69 @@ pub(crate) struct AwsNodeArgs {
     root_volume_kms_key: Option<String>,
 }
 
-/// From where the control plane is reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "PascalCase")]
-enum EndpointAccess {
-    /// From the internet
-    Public,
-    /// From the internet, and by nodes through a private endpoint
-    PublicAndPrivate,
-    /// From the VPC alone
-    Private,
-}
-
 impl Platform for AwsArgs {
     fn parts(&self, common: &CommonArgs) -> anyhow::Result<Parts> {
         self.unsupported.refuse()?;
-        let network = Infrastructure::read(described(
-            "--infra-json",
-            "network",
-            self.infra_json.as_deref(),
-        )?)?;
-        let identity = Identity::read(described(
-            "--iam-json",
-            "IAM roles",
-            self.iam_json.as_deref(),
-        )?)?;
-        let region = self.region(&network)?;
-        let platform = json!({ "type": "AWS", "aws": self.aws(&network, &identity, &region)? });
-        let services = Services::ingress(common.external_dns_domain.as_deref());
+        self.check()?;
+        let network = match &self.infra_json {
+            Some(path) => Infrastructure::read(path)?,
+            None => self.future_network(common)?,
+        };
+        let identity = match &self.iam_json {
+            Some(path) => Identity::read(path)?,
+            None => Identity::stand_in()?,
+        };
+        let path = self.sa_token_issuer_private_key_path.as_deref();
+        let key = path.map(|path| text::file("--sa-token-issuer-private-key-path", path));
+        self.parts_of(common, &network, &identity, key.transpose()?.as_deref())
+    }
+
+    async fn provide(
+        &self,
+        common: &CommonArgs,
+        options: &Options,
+        run: &RunArgs,
+    ) -> anyhow::Result<Option<Parts>> {
+        if self.infra_json.is_some() && self.iam_json.is_some() {
+            return Ok(None);
+        }
+        Box::pin(self.create(common, options, run)).await
+    }
+}
+
+// === impl AwsArgs ===
+
+impl AwsArgs {
+    /// Refuses flags of a network that exists.
+    fn check(&self) -> Result<(), Usage> {
+        let network = &self.network;
+        for (flag, given) in [
+            ("--zones", !network.zones.is_empty()),
+            ("--single-nat-gateway", network.single_nat_gateway),
+            ("--public-only", network.public_only),
+        ] {
+            if given && self.infra_json.is_some() {
+                return Err(Usage::new(&format!(
+                    "{flag} is for a network that is created, and --infra-json describes one that exists: leave out one of \
+                     them"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The parts of a network and of roles; `key` signs tokens.
+    fn parts_of(
+        &self,
+        common: &CommonArgs,
+        network: &Infrastructure,
+        identity: &Identity,
+        key: Option<&str>,
+    ) -> anyhow::Result<Parts> {
+        let region = self.region(Some(network));
+        let platform = json!({ "type": "AWS", "aws": self.aws(network, identity, region)? });
+        let domain = common.external_dns_domain.as_deref();
+        let services = Services::cloud(domain, self.endpoint_access);
         let pools = network.zones.iter().map(|zone| Pool {
             suffix: Some(zone.name.clone()),
             platform: self.nodes.platform(
@@ -126,25 +179,27 @@ impl Platform for AwsArgs {
             ),
         });
         let mut spec = Vec::new();
-        if let Some(url) = self
+        let issuer = self
             .oidc_issuer_url
             .as_ref()
-            .or(identity.issuer_url.as_ref())
-        {
+            .or(identity.issuer_url.as_ref());
+        if let Some(url) = issuer {
             spec.push(("issuerURL", json!(url)));
         }
         let mut objects = Vec::new();
-        if let Some(path) = &self.sa_token_issuer_private_key_path {
-            let name = format!("{}-sa-signing-key", common.name);
-            spec.push(("serviceAccountSigningKey", json!({ "name": name })));
-            objects.push(signing_key(common, &name, path)?);
+        if let Some(key) = key {
+            let (reference, secret) = signing_secret(common, key);
+            spec.push(("serviceAccountSigningKey", reference));
+            objects.push(secret);
         }
-        if let Some(encryption) = self.encryption(&identity, &region)? {
+        if let Some(encryption) = self.encryption(identity, region)? {
             spec.push(("secretEncryption", encryption));
         }
+        let annotations = network.public_only.then(|| (PUBLIC_IPS, "true".to_owned()));
         Ok(Parts {
             spec,
             objects,
+            annotations: annotations.into_iter().collect(),
             zones: network.hosted_zones(),
             infra_id: network.infra_id.clone(),
             base_domain: network.base_domain.clone(),
@@ -152,16 +207,11 @@ impl Platform for AwsArgs {
             ..Parts::new(platform, services, pools.collect())
         })
     }
-}
 
-// === impl AwsArgs ===
-
-impl AwsArgs {
-    fn region(&self, network: &Infrastructure) -> Result<String, Usage> {
-        let region = self.region.as_ref().or(network.region.as_ref());
-        region
-            .cloned()
-            .ok_or_else(|| Usage::new(&"the file of --infra-json names no region: give --region"))
+    /// The region, which `network` may name.
+    fn region<'a>(&'a self, network: Option<&'a Infrastructure>) -> &'a str {
+        let described = network.and_then(|network| network.region.as_deref());
+        self.region.as_deref().or(described).unwrap_or(REGION)
     }
 
     /// `spec.platform.aws` of the HostedCluster.
@@ -212,27 +262,6 @@ impl AwsArgs {
             },
         })))
     }
-}
-
-/// The file that describes what this command does not create.
-fn described<'a>(flag: &str, what: &str, file: Option<&'a Path>) -> Result<&'a Path, Usage> {
-    file.ok_or_else(|| {
-        Usage::new(&format!(
-            "{flag} FILE is needed: this command creates no {what} on AWS yet, so describe the existing ones (fields: \
-             docs/clusters.md)"
-        ))
-    })
-}
-
-fn signing_key(common: &CommonArgs, name: &str, path: &Path) -> anyhow::Result<Value> {
-    let key = text::file("--sa-token-issuer-private-key-path", path)?;
-    Ok(json!({
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": { "namespace": common.namespace, "name": name },
-        "type": "Opaque",
-        "stringData": { "key": key },
-    }))
 }
 
 // === impl AwsNodeArgs ===

@@ -34,7 +34,8 @@ pub(crate) struct KubevirtArgs {
     #[arg(long, value_enum, default_value_t = Publishing::Ingress)]
     service_publishing_strategy: Publishing,
 
-    /// Host name or IP address of the management cluster's nodes; needed with --service-publishing-strategy=NodePort
+    /// Host name or IP address of the management cluster's nodes, for --service-publishing-strategy=NodePort [default: that
+    /// of a node of the management cluster]
     #[arg(long, value_name = "ADDRESS")]
     api_server_address: Option<String>,
 
@@ -46,7 +47,7 @@ pub(crate) struct KubevirtArgs {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct KubevirtNodeArgs {
     /// Memory of each virtual machine
-    #[arg(long, value_name = "SIZE", default_value = "8Gi")]
+    #[arg(long, value_name = "SIZE", default_value = "4Gi")]
     memory: String,
 
     /// Processors of each virtual machine
@@ -57,44 +58,44 @@ pub(crate) struct KubevirtNodeArgs {
     #[arg(long, value_enum, default_value_t = Qos::Burstable)]
     qos_class: Qos,
 
-    /// Size of the root volumes
-    #[arg(long, value_name = "SIZE", default_value = "32Gi")]
+    /// Size of the root volumes: a number of GiB from 16 on, or a quantity such as 64Gi
+    #[arg(long, value_name = "SIZE", default_value = "32", value_parser = volume_size)]
     root_volume_size: String,
 
     /// Storage class of the root volumes [default: the default storage class]
     #[arg(long, value_name = "NAME")]
     root_volume_storage_class: Option<String>,
 
-    /// Access modes of the root volumes
-    #[arg(long, value_name = "MODES", value_delimiter = ',')]
-    root_volume_access_modes: Vec<String>,
+    /// Access modes of the root volumes, separated by commas
+    #[arg(long, value_enum, value_delimiter = ',')]
+    root_volume_access_modes: Vec<AccessMode>,
 
-    /// Volume mode of the root volumes: Filesystem or Block
-    #[arg(long, value_name = "MODE")]
-    root_volume_volume_mode: Option<String>,
+    /// Volume mode of the root volumes [default: that of the storage class]
+    #[arg(long, value_enum)]
+    root_volume_volume_mode: Option<VolumeMode>,
 
-    /// Cache strategy for the image of the root volumes: None or PVC
-    #[arg(long, value_name = "STRATEGY")]
-    root_volume_cache_strategy: Option<String>,
+    /// Cache strategy for the image of the root volumes [default: None]
+    #[arg(long, value_enum)]
+    root_volume_cache_strategy: Option<CacheStrategy>,
 
     /// Container image of the root volumes, in place of the release's
     #[arg(long, value_name = "IMAGE")]
     containerdisk: Option<String>,
 
-    /// Multiqueue of the network interface: Enable or Disable
-    #[arg(long, value_name = "CHOICE")]
-    network_multiqueue: Option<String>,
+    /// Multiqueue of the network interface [default: Enable]
+    #[arg(long, value_enum)]
+    network_multiqueue: Option<Multiqueue>,
 
-    /// Additional network, as NAMESPACE/NAME of its definition. May be repeated
+    /// Additional network, as NAMESPACE/NAME or name:NAMESPACE/NAME of its definition. May be repeated
     #[arg(long, value_name = "NETWORK")]
     additional_network: Vec<String>,
 
-    /// Whether machines are attached to the pod network, too
-    #[arg(long, value_name = "BOOL")]
+    /// Whether machines are attached to the pod network, too; false needs --additional-network [default: true]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     attach_default_network: Option<bool>,
 
     /// Label of the nodes that virtual machines run on. May be repeated
-    #[arg(long, value_name = "KEY=VALUE")]
+    #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',')]
     vm_node_selector: Vec<String>,
 
     /// Device of the host for each machine, with a number of them. May be repeated
@@ -120,6 +121,54 @@ enum Qos {
     Burstable,
     /// Requested resources are reserved
     Guaranteed,
+}
+
+/// Access mode of a volume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum AccessMode {
+    /// By one node
+    #[value(name = "ReadWriteOnce")]
+    OneNode,
+    /// By several nodes, as live migration needs it
+    #[value(name = "ReadWriteMany")]
+    ManyNodes,
+    /// By several nodes, for reading
+    #[value(name = "ReadOnly")]
+    Reading,
+    /// By one pod
+    #[value(name = "ReadWriteOncePod")]
+    OnePod,
+}
+
+/// Mode of a volume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+enum VolumeMode {
+    /// A file system
+    Filesystem,
+    /// A device
+    Block,
+}
+
+/// How the image of root volumes is cached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum CacheStrategy {
+    /// Each machine imports it
+    #[value(name = "None")]
+    None,
+    /// It is imported once, and cloned
+    #[value(name = "PVC")]
+    Pvc,
+}
+
+/// Several queues of a network interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+enum Multiqueue {
+    /// One for each processor
+    Enable,
+    /// One
+    Disable,
 }
 
 impl Platform for KubevirtArgs {
@@ -162,12 +211,10 @@ impl KubevirtArgs {
             (Publishing::Ingress, None) => {
                 Ok(Services::ingress(common.external_dns_domain.as_deref()))
             }
-            (Publishing::NodePort, Some(address)) => Ok(Services::NodePorts {
-                address: address.clone(),
-            }),
-            (Publishing::NodePort, None) => Err(Usage::new(
-                &"--service-publishing-strategy=NodePort needs --api-server-address",
-            )),
+            (Publishing::NodePort, address) => {
+                common.refuse_domain("leave out --service-publishing-strategy")?;
+                Ok(Services::node_ports(address.clone()))
+            }
             (Publishing::Ingress, Some(_)) => Err(Usage::new(
                 &"--api-server-address needs --service-publishing-strategy=NodePort",
             )),
@@ -242,17 +289,20 @@ impl KubevirtNodeArgs {
         };
         set(
             "networkInterfaceMultiqueue",
-            self.network_multiqueue.as_ref().map(|given| json!(given)),
+            self.network_multiqueue.map(|given| json!(name_of(given))),
         );
+        let networks = self.additional_network.iter().map(|text| network(text));
+        let networks = networks.collect::<Result<Vec<_>, _>>()?;
+        if networks.is_empty() && self.attach_default_network == Some(false) {
+            return Err(Usage::new(
+                &"--attach-default-network=false leaves machines without a network: add one with --additional-network",
+            )
+            .into());
+        }
         set(
             "attachDefaultNetwork",
             self.attach_default_network.map(|given| json!(given)),
         );
-        let networks: Vec<_> = self
-            .additional_network
-            .iter()
-            .map(|name| json!({ "name": name.trim_start_matches("name:") }))
-            .collect();
         set(
             "additionalNetworks",
             (!networks.is_empty()).then_some(json!(networks)),
@@ -277,19 +327,44 @@ impl KubevirtNodeArgs {
             persistent["storageClass"] = json!(class);
         }
         if !self.root_volume_access_modes.is_empty() {
-            persistent["accessModes"] = json!(self.root_volume_access_modes);
+            let modes = self.root_volume_access_modes.iter().copied();
+            persistent["accessModes"] = modes.map(name_of).collect();
         }
-        if let Some(mode) = &self.root_volume_volume_mode {
-            persistent["volumeMode"] = json!(mode);
+        if let Some(mode) = self.root_volume_volume_mode {
+            persistent["volumeMode"] = json!(name_of(mode));
         }
         let mut volume = json!({ "type": "Persistent", "persistent": persistent });
-        if let Some(strategy) = &self.root_volume_cache_strategy {
-            volume["cacheStrategy"] = json!({ "type": strategy });
+        if let Some(strategy) = self.root_volume_cache_strategy {
+            volume["cacheStrategy"] = json!({ "type": name_of(strategy) });
         }
         if let Some(image) = &self.containerdisk {
             volume["diskImage"] = json!({ "containerDiskImage": image });
         }
         volume
+    }
+}
+
+/// A size in GiB, or with a unit.
+fn volume_size(text: &str) -> Result<String, String> {
+    let has_unit = text.ends_with(|c: char| c.is_ascii_alphabetic());
+    match text.parse::<u32>() {
+        Ok(size) if size >= 16 => Ok(format!("{size}Gi")),
+        Ok(_) => Err("a root volume has at least 16 GiB".to_owned()),
+        Err(_) if has_unit && text.starts_with(|c: char| c.is_ascii_digit()) => Ok(text.to_owned()),
+        Err(_) => Err("write a number of GiB, or a quantity such as 64Gi".to_owned()),
+    }
+}
+
+/// A network of the form `[name:]NAMESPACE/NAME`.
+fn network(text: &str) -> Result<Value, Usage> {
+    let name = text.strip_prefix("name:").unwrap_or(text);
+    match name.split_once('/') {
+        Some((namespace, rest)) if !namespace.is_empty() && !rest.is_empty() => {
+            Ok(json!({ "name": name }))
+        }
+        _ => Err(Usage::new(&format!(
+            "--additional-network {text:?}: write NAMESPACE/NAME"
+        ))),
     }
 }
 

@@ -1,14 +1,16 @@
 //! The two files that describe what a cluster finds on AWS.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::Usage;
 use crate::create::text;
+use crate::infra::aws::{IdentityOutput, NetworkOutput, Resources};
 
 /// The network. Fields that are not listed are for other tools.
 #[derive(Debug, Clone, Deserialize)]
@@ -29,6 +31,10 @@ pub(super) struct Infrastructure {
     public_zone_id: Option<String>,
     #[serde(rename = "privateZoneID")]
     private_zone_id: Option<String>,
+    #[serde(rename = "localZoneID")]
+    local_zone_id: Option<String>,
+    #[serde(default)]
+    pub(super) public_only: bool,
 }
 
 /// An availability zone.
@@ -77,6 +83,28 @@ impl Infrastructure {
         Ok(read)
     }
 
+    /// A network that was created.
+    pub(super) fn made(output: &NetworkOutput) -> anyhow::Result<Self> {
+        Ok(serde_json::from_value(serde_json::to_value(output)?)?)
+    }
+
+    /// The hosted zones that policies of roles name.
+    pub(super) fn resources(&self, kms_key: Option<String>) -> Result<Resources, Usage> {
+        let zone = |field: &str, id: Option<&String>| {
+            id.filter(|id| !id.is_empty()).cloned().ok_or_else(|| {
+                Usage::new(&format!(
+                    "--infra-json names no {field}, which the policies of IAM roles need: add it, or give --iam-json"
+                ))
+            })
+        };
+        Ok(Resources {
+            public_zone: zone("publicZoneID", self.public_zone_id.as_ref())?,
+            private_zone: zone("privateZoneID", self.private_zone_id.as_ref())?,
+            local_zone: zone("localZoneID", self.local_zone_id.as_ref())?,
+            kms_key,
+        })
+    }
+
     /// Fields of `spec.dns` that it names.
     pub(super) fn hosted_zones(&self) -> Vec<(&'static str, String)> {
         [
@@ -92,6 +120,23 @@ impl Infrastructure {
 // === impl Identity ===
 
 impl Identity {
+    /// Roles that were created.
+    pub(super) fn made(output: &IdentityOutput) -> anyhow::Result<Self> {
+        let mut made: Self = serde_json::from_value(serde_json::to_value(output)?)?;
+        made.drop_empty();
+        Ok(made)
+    }
+
+    /// Roles that do not exist yet, for checks.
+    pub(super) fn stand_in() -> anyhow::Result<Self> {
+        let arn = "arn:aws:iam::000000000000:role/not-created-yet";
+        let roles = ROLES.map(|role| (role.to_owned(), arn.to_owned()));
+        Ok(serde_json::from_value(json!({
+            "roles": BTreeMap::from(roles),
+            "kmsProviderRoleARN": arn,
+        }))?)
+    }
+
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         let mut read: Self = json_file("--iam-json", path)?;
         let roles = ROLES.iter().map(|role| {
@@ -104,15 +149,20 @@ impl Identity {
             Ok::<_, Usage>(((*role).to_owned(), Value::from(arn)))
         });
         read.roles = roles.collect::<Result<serde_json::Map<_, _>, _>>()?.into();
+        read.drop_empty();
+        Ok(read)
+    }
+
+    /// Tools write an empty text for what there is not.
+    fn drop_empty(&mut self) {
         for empty in [
-            &mut read.profile_name,
-            &mut read.issuer_url,
-            &mut read.kms_key_arn,
-            &mut read.kms_provider_role_arn,
+            &mut self.profile_name,
+            &mut self.issuer_url,
+            &mut self.kms_key_arn,
+            &mut self.kms_provider_role_arn,
         ] {
             empty.take_if(|text| text.is_empty());
         }
-        Ok(read)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Flags of other HyperShift command lines that create AWS infrastructure, which this one does not do yet.
+//! Flags of other HyperShift command lines for AWS infrastructure of kinds that this one does not create.
 
 use clap::Args;
 
@@ -8,29 +8,21 @@ use crate::Usage;
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct UnsupportedArgs {
     #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
-    aws_creds: Option<String>,
-    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
-    sts_creds: Option<String>,
-    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
     secret_creds: Option<String>,
     #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
-    role_arn: Option<String>,
-    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
     vpc_owner_aws_creds: Option<String>,
-    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
-    zones: Option<String>,
-    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
-    vpc_cidr: Option<String>,
     #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
     enable_proxy: Option<String>,
     #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
     enable_secure_proxy: Option<String>,
     #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
-    single_nat_gateway: Option<String>,
-    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
-    public_only: Option<String>,
-    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
     auto_node: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
+    use_rosa_managed_policies: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
+    shared_role: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
+    private_zones_in_cluster_account: Option<String>,
 }
 
 // === impl UnsupportedArgs ===
@@ -47,40 +39,35 @@ impl UnsupportedArgs {
             return Ok(());
         }
         Err(Usage::new(&format!(
-            "{} not supported yet: this command creates no AWS infrastructure and needs no AWS credentials; create \
-             network and IAM roles first, and describe them with --infra-json and --iam-json",
+            "{} not supported yet: this command creates a network without a proxy in one account, and a role for each \
+             component; create others first, and describe them with --infra-json and --iam-json",
             given.join(", ")
         )))
     }
 
-    fn all(&self) -> [(&'static str, &Option<String>); 12] {
+    fn all(&self) -> [(&'static str, &Option<String>); 8] {
         let Self {
-            aws_creds,
-            sts_creds,
             secret_creds,
-            role_arn,
             vpc_owner_aws_creds,
-            zones,
-            vpc_cidr,
             enable_proxy,
             enable_secure_proxy,
-            single_nat_gateway,
-            public_only,
             auto_node,
+            use_rosa_managed_policies,
+            shared_role,
+            private_zones_in_cluster_account,
         } = self;
         [
-            ("--aws-creds", aws_creds),
-            ("--sts-creds", sts_creds),
             ("--secret-creds", secret_creds),
-            ("--role-arn", role_arn),
             ("--vpc-owner-aws-creds", vpc_owner_aws_creds),
-            ("--zones", zones),
-            ("--vpc-cidr", vpc_cidr),
             ("--enable-proxy", enable_proxy),
             ("--enable-secure-proxy", enable_secure_proxy),
-            ("--single-nat-gateway", single_nat_gateway),
-            ("--public-only", public_only),
             ("--auto-node", auto_node),
+            ("--use-rosa-managed-policies", use_rosa_managed_policies),
+            ("--shared-role", shared_role),
+            (
+                "--private-zones-in-cluster-account",
+                private_zones_in_cluster_account,
+            ),
         ]
     }
 }

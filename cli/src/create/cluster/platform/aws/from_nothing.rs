@@ -1,0 +1,160 @@
+//! Creates the network and the IAM roles that no file describes.
+
+use anyhow::bail;
+use serde_json::json;
+
+use super::infrastructure::{Identity, Infrastructure};
+use super::{AwsArgs, CommonArgs, Options, Parts, RunArgs};
+use crate::Usage;
+use crate::create::text;
+use crate::hosted::Hosted;
+use crate::infra::aws::{
+    Aws, Domain, Executor, IdentityRequest, Issuer, NetworkRequest, Resources, Scope, SigningKey,
+};
+use crate::install::display::Display;
+
+impl AwsArgs {
+    /// A network that does not exist yet, for checks.
+    pub(super) fn future_network(&self, common: &CommonArgs) -> anyhow::Result<Infrastructure> {
+        let domain = Self::domain(common)?;
+        let region = self.region(None);
+        let mut zones = self.network.zones.clone();
+        if zones.is_empty() {
+            zones.push(format!("{region}a"));
+        }
+        let zones: Vec<_> = zones
+            .iter()
+            .map(|zone| json!({ "name": zone, "subnetID": "subnet-00000000000000000" }))
+            .collect();
+        Ok(serde_json::from_value(json!({
+            "region": region,
+            "machineCIDR": self.network.vpc_cidr,
+            "vpcID": "vpc-00000000000000000",
+            "zones": zones,
+            "baseDomain": domain.base,
+            "publicOnly": self.network.public_only,
+        }))?)
+    }
+
+    fn domain(common: &CommonArgs) -> Result<Domain, Usage> {
+        let base = common.base_domain.as_deref().ok_or_else(|| {
+            Usage::new(
+                &"--base-domain is needed for the network that is created without --infra-json",
+            )
+        })?;
+        Domain::new(base, common.base_domain_prefix.as_deref(), &common.name)
+    }
+
+    /// Creates what is missing, unless this is a dry run.
+    pub(super) async fn create(
+        &self,
+        common: &CommonArgs,
+        options: &Options,
+        run: &RunArgs,
+    ) -> anyhow::Result<Option<Parts>> {
+        if run.renders() {
+            let message = "--render creates no infrastructure: describe it with --infra-json and --iam-json, which create \
+                           infra aws and create iam aws write";
+            return Err(Usage::new(&message).into());
+        }
+        let network = self
+            .infra_json
+            .as_deref()
+            .map(Infrastructure::read)
+            .transpose()?;
+        let region = self.region(network.as_ref());
+        let tags = text::pairs("--additional-tags", &self.additional_tags)?;
+        let scope = Scope::new(&options.infra_id, &common.name, region, tags)?;
+        let key = self.signing_key()?;
+        let display = Display::new(run.quiet);
+        let aws = self.credentials.connect(region, "cli-create-cluster")?;
+        let hosted = Hosted::connect(&run.target.access()).await?;
+        let (namespace, name) = (&common.namespace, &common.name);
+        if hosted.find(namespace, name).await?.is_some() {
+            bail!(
+                "HostedCluster {namespace}/{name} exists already: nothing was changed. Choose another --name, or destroy it \
+                 first"
+            );
+        }
+        let executor = Executor {
+            calls: &aws,
+            scope: &scope,
+            display: &display,
+        };
+        if common.infra_id.is_none() && network.is_none() {
+            executor.refuse_other().await?;
+        }
+        if run.dry_run {
+            self.report(&executor, common, network.is_none(), key)
+                .await?;
+            return Ok(None);
+        }
+        display.say(&format!(
+            "infrastructure {}: to continue after an interruption, run the command again with --infra-id {}",
+            scope.infra_id, scope.infra_id
+        ));
+        let network = if let Some(network) = network {
+            network
+        } else {
+            let request = NetworkRequest::new(Self::domain(common)?, &self.network);
+            Infrastructure::made(&Box::pin(executor.create_network(&request)).await?)?
+        };
+        let key_pem = key.as_ref().map(|key| key.private.clone());
+        let identity = if let Some(path) = &self.iam_json {
+            Identity::read(path)?
+        } else {
+            let request = IdentityRequest {
+                issuer: self.issuer(&scope)?,
+                resources: network.resources(self.kms_key_arn.clone())?,
+                key,
+            };
+            Identity::made(&Box::pin(executor.create_identity(&request)).await?)?
+        };
+        self.parts_of(common, &network, &identity, key_pem.as_deref())
+            .map(Some)
+    }
+
+    async fn report(
+        &self,
+        executor: &Executor<'_, Aws>,
+        common: &CommonArgs,
+        network: bool,
+        key: Option<SigningKey>,
+    ) -> anyhow::Result<()> {
+        if network {
+            let request = NetworkRequest::new(Self::domain(common)?, &self.network);
+            Box::pin(executor.report_network(&request)).await?;
+        }
+        if self.iam_json.is_some() {
+            return Ok(());
+        }
+        let resources = Resources {
+            public_zone: String::new(),
+            private_zone: String::new(),
+            local_zone: String::new(),
+            kms_key: self.kms_key_arn.clone(),
+        };
+        let request = IdentityRequest {
+            issuer: self.issuer(executor.scope)?,
+            resources,
+            key,
+        };
+        Box::pin(executor.report_identity(&request)).await
+    }
+
+    fn issuer(&self, scope: &Scope) -> Result<Issuer, Usage> {
+        let bucket = self.oidc_storage_provider_s3_bucket_name.as_deref();
+        let url = self.oidc_issuer_url.as_deref();
+        Issuer::new(&scope.infra_id, &scope.region, bucket, url)
+    }
+
+    /// The key that signs tokens: the one of the file, or a new one if its documents are published here.
+    fn signing_key(&self) -> anyhow::Result<Option<SigningKey>> {
+        if let Some(path) = &self.sa_token_issuer_private_key_path {
+            let pem = text::file("--sa-token-issuer-private-key-path", path)?;
+            return SigningKey::parse(&pem).map(Some);
+        }
+        let publishes = self.iam_json.is_none() && self.oidc_issuer_url.is_none();
+        publishes.then(SigningKey::generate).transpose()
+    }
+}

@@ -1,0 +1,75 @@
+//! `create` and `destroy` of infrastructure in clouds: networks, and identities of components.
+
+pub(crate) mod aws;
+
+use clap::Subcommand;
+
+/// The clouds in which networks are created.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CreateInfra {
+    /// A VPC with subnets, gateways, routes and private hosted zones on AWS
+    #[command(after_help = include_str!("infra/aws/create_infra.txt"))]
+    Aws(Box<aws::CreateInfraArgs>),
+}
+
+/// The clouds in which identities are created.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CreateIam {
+    /// An identity provider, IAM roles and an instance profile on AWS
+    #[command(after_help = include_str!("infra/aws/create_iam.txt"))]
+    Aws(Box<aws::CreateIamArgs>),
+}
+
+/// The clouds in which networks are destroyed.
+#[derive(Debug, Subcommand)]
+pub(crate) enum DestroyInfra {
+    /// The VPC of a cluster on AWS, with all that is in it
+    Aws(Box<aws::DestroyInfraArgs>),
+}
+
+/// The clouds in which identities are destroyed.
+#[derive(Debug, Subcommand)]
+pub(crate) enum DestroyIam {
+    /// The identity provider, IAM roles and instance profile of a cluster on AWS
+    Aws(Box<aws::DestroyIamArgs>),
+}
+
+// === impl CreateInfra ===
+
+impl CreateInfra {
+    /// Creates it, or reports what would be created.
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        let Self::Aws(args) = self;
+        args.run()
+    }
+}
+
+// === impl CreateIam ===
+
+impl CreateIam {
+    /// Creates them, or reports what would be created.
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        let Self::Aws(args) = self;
+        args.run()
+    }
+}
+
+// === impl DestroyInfra ===
+
+impl DestroyInfra {
+    /// Destroys it, or reports what would be destroyed.
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        let Self::Aws(args) = self;
+        args.run()
+    }
+}
+
+// === impl DestroyIam ===
+
+impl DestroyIam {
+    /// Destroys them, or reports what would be destroyed.
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        let Self::Aws(args) = self;
+        args.run()
+    }
+}

@@ -1,0 +1,48 @@
+//! Infrastructure on AWS: the network of a cluster, its hosted zones, and the identities of its components.
+//!
+//! `network`, `roles`, `scope`, `signing_key`, `kind` and `rest` decide without I/O: what should exist, with names, address
+//! ranges, tags and policies, and what calls are like. `executor` and what is created and destroyed by it make the calls,
+//! through the trait [`call::Calls`]: that of `client` sends them to AWS.
+
+mod bucket;
+mod call;
+mod client;
+mod command;
+mod create_identity;
+mod create_network;
+mod create_routes;
+mod credentials;
+mod destroy_identity;
+mod destroy_network;
+mod destroy_vpc;
+mod executor;
+#[cfg(test)]
+mod fake;
+mod kind;
+mod network;
+mod rest;
+mod roles;
+mod scope;
+mod signing_key;
+#[cfg(test)]
+mod tests;
+mod zones;
+
+pub(crate) use bucket::Issuer;
+pub(crate) use call::{Call, Calls};
+pub(crate) use client::Aws;
+pub(crate) use command::{
+    CreateIamArgs, CreateInfraArgs, DestroyIamArgs, DestroyInfraArgs, VpcArgs,
+};
+pub(crate) use create_identity::{IdentityOutput, IdentityRequest};
+pub(crate) use create_network::{NetworkOutput, NetworkRequest};
+pub(crate) use credentials::CredentialArgs;
+pub(crate) use destroy_network::DestroyRequest;
+pub(crate) use executor::Executor;
+pub(crate) use roles::Resources;
+pub(crate) use scope::Scope;
+pub(crate) use signing_key::SigningKey;
+pub(crate) use zones::Domain;
+
+/// The region of clusters whose users name none.
+pub(crate) const REGION: &str = "us-east-1";

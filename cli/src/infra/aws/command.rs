@@ -1,0 +1,334 @@
+//! `create infra aws`, `create iam aws`, `destroy infra aws`, `destroy iam aws`.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use serde::Serialize;
+
+use super::REGION;
+use super::bucket::Issuer;
+use super::client::Aws;
+use super::create_identity::IdentityRequest;
+use super::create_network::NetworkRequest;
+use super::credentials::CredentialArgs;
+use super::destroy_network::DestroyRequest;
+use super::executor::Executor;
+use super::roles::Resources;
+use super::scope::Scope;
+use super::signing_key::SigningKey;
+use super::zones::Domain;
+use crate::create::text;
+use crate::install::display::{Display, print};
+use crate::install::runtime;
+
+/// Flags of all commands.
+#[derive(Debug, Args)]
+pub(crate) struct ScopeArgs {
+    /// Name of the infrastructure: of its resources, and in their tags
+    #[arg(long, value_name = "ID")]
+    infra_id: String,
+
+    /// Region
+    #[arg(long, value_name = "NAME", default_value = REGION)]
+    region: String,
+
+    #[command(flatten)]
+    credentials: CredentialArgs,
+
+    /// Report what there is and what would be done, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Suppress progress output
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Flags of a network, which `create cluster aws` has, too.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct VpcArgs {
+    /// Availability zones, separated by commas [default: the first one of the region]
+    #[arg(long, value_name = "ZONES", value_delimiter = ',')]
+    pub(crate) zones: Vec<String>,
+
+    /// Address range of the VPC, of 16 bits
+    #[arg(long, value_name = "CIDR", default_value = "10.0.0.0/16")]
+    pub(crate) vpc_cidr: String,
+
+    /// Create one NAT gateway instead of one for each zone
+    #[arg(long)]
+    pub(crate) single_nat_gateway: bool,
+
+    /// Have nodes in public subnets, and create no private ones
+    #[arg(long)]
+    pub(crate) public_only: bool,
+}
+
+/// Flags of `create infra aws`.
+#[derive(Debug, Args)]
+pub(crate) struct CreateInfraArgs {
+    #[command(flatten)]
+    scope: ScopeArgs,
+
+    /// Name of the cluster
+    #[arg(long, value_name = "NAME", default_value = "example")]
+    name: String,
+
+    /// Base domain of the cluster, which has a public hosted zone
+    #[arg(long, value_name = "DOMAIN")]
+    base_domain: String,
+
+    /// First part of the cluster's domain, if it is not the cluster's name; "none" for no such part
+    #[arg(long, value_name = "NAME")]
+    base_domain_prefix: Option<String>,
+
+    #[command(flatten)]
+    network: VpcArgs,
+
+    /// Tags of all resources, separated by commas
+    #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',')]
+    additional_tags: Vec<String>,
+
+    /// File for the description of the network in JSON [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    output_file: Option<PathBuf>,
+}
+
+/// Flags of `create iam aws`.
+#[derive(Debug, Args)]
+pub(crate) struct CreateIamArgs {
+    #[command(flatten)]
+    scope: ScopeArgs,
+
+    /// Identifier of the public hosted zone of the base domain
+    #[arg(long, value_name = "ID")]
+    public_zone_id: String,
+
+    /// Identifier of the private hosted zone of the cluster's domain
+    #[arg(long, value_name = "ID")]
+    private_zone_id: String,
+
+    /// Identifier of the private hosted zone of endpoints
+    #[arg(long, value_name = "ID")]
+    local_zone_id: String,
+
+    /// Bucket in the region for the documents of the issuer of tokens [default: one is created]
+    #[arg(long, value_name = "NAME")]
+    oidc_storage_provider_s3_bucket_name: Option<String>,
+
+    /// URL of an issuer whose identity provider exists
+    #[arg(
+        long,
+        value_name = "URL",
+        conflicts_with = "oidc_storage_provider_s3_bucket_name"
+    )]
+    oidc_issuer_url: Option<String>,
+
+    /// File with the private key (PEM) that signs tokens, whose documents are published; it is generated if the file does not
+    /// exist [default: no documents are published]
+    #[arg(long, value_name = "FILE", conflicts_with = "oidc_issuer_url")]
+    sa_token_issuer_private_key_path: Option<PathBuf>,
+
+    /// ARN of the KMS key for encrypting Secrets
+    #[arg(long, value_name = "ARN")]
+    kms_key_arn: Option<String>,
+
+    /// Tags of all resources, separated by commas
+    #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',')]
+    additional_tags: Vec<String>,
+
+    /// File for the description of the roles in JSON [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    output_file: Option<PathBuf>,
+}
+
+/// Flags of `destroy infra aws`.
+#[derive(Debug, Args)]
+pub(crate) struct DestroyInfraArgs {
+    #[command(flatten)]
+    scope: ScopeArgs,
+
+    /// Name of the cluster
+    #[arg(long, value_name = "NAME", default_value = "example")]
+    name: String,
+
+    /// Base domain of the cluster
+    #[arg(long, value_name = "DOMAIN")]
+    base_domain: String,
+
+    /// First part of the cluster's domain, if it is not the cluster's name; "none" for no such part
+    #[arg(long, value_name = "NAME")]
+    base_domain_prefix: Option<String>,
+
+    /// Time limit for the deletion, or 0 for no limit
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = text::time_or_zero)]
+    aws_infra_grace_period: Duration,
+}
+
+/// Flags of `destroy iam aws`.
+#[derive(Debug, Args)]
+pub(crate) struct DestroyIamArgs {
+    #[command(flatten)]
+    scope: ScopeArgs,
+}
+
+/// Makes calls for a scope.
+struct Session {
+    aws: Aws,
+    scope: Scope,
+    display: Display,
+}
+
+// === impl ScopeArgs ===
+
+impl ScopeArgs {
+    fn session(&self, name: &str, tags: &[String], session: &str) -> anyhow::Result<Session> {
+        let tags = text::pairs("--additional-tags", tags)?;
+        let scope = Scope::new(&self.infra_id, name, &self.region, tags)?;
+        Ok(Session {
+            aws: self.credentials.connect(&self.region, session)?,
+            scope,
+            display: Display::new(self.quiet),
+        })
+    }
+}
+
+// === impl Session ===
+
+impl Session {
+    fn executor(&self) -> Executor<'_, Aws> {
+        Executor {
+            calls: &self.aws,
+            scope: &self.scope,
+            display: &self.display,
+        }
+    }
+}
+
+// === impl CreateInfraArgs ===
+
+impl CreateInfraArgs {
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        let prefix = self.base_domain_prefix.as_deref();
+        let request = NetworkRequest::new(
+            Domain::new(&self.base_domain, prefix, &self.name)?,
+            &self.network,
+        );
+        let session = self
+            .scope
+            .session(&self.name, &self.additional_tags, "cli-create-infra")?;
+        runtime()?.block_on(async {
+            let executor = session.executor();
+            if self.scope.dry_run {
+                return executor.report_network(&request).await;
+            }
+            let output = Box::pin(executor.create_network(&request)).await?;
+            write(&output, self.output_file.as_deref())
+        })
+    }
+}
+
+// === impl CreateIamArgs ===
+
+impl CreateIamArgs {
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        let ScopeArgs {
+            infra_id,
+            region,
+            dry_run,
+            ..
+        } = &self.scope;
+        let session = self
+            .scope
+            .session(infra_id, &self.additional_tags, "cli-create-iam")?;
+        let bucket = self.oidc_storage_provider_s3_bucket_name.as_deref();
+        let url = self.oidc_issuer_url.as_deref();
+        let path = self.sa_token_issuer_private_key_path.as_deref();
+        let request = IdentityRequest {
+            issuer: Issuer::new(infra_id, region, bucket, url)?,
+            resources: Resources {
+                public_zone: self.public_zone_id.clone(),
+                private_zone: self.private_zone_id.clone(),
+                local_zone: self.local_zone_id.clone(),
+                kms_key: self.kms_key_arn.clone(),
+            },
+            key: path.filter(|_| !dry_run).map(signing_key).transpose()?,
+        };
+        runtime()?.block_on(async {
+            let executor = session.executor();
+            if *dry_run {
+                return executor.report_identity(&request).await;
+            }
+            let output = Box::pin(executor.create_identity(&request)).await?;
+            write(&output, self.output_file.as_deref())
+        })
+    }
+}
+
+// === impl DestroyInfraArgs ===
+
+impl DestroyInfraArgs {
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        let prefix = self.base_domain_prefix.as_deref();
+        let limit = self.aws_infra_grace_period;
+        let request = DestroyRequest {
+            domain: Some(Domain::new(&self.base_domain, prefix, &self.name)?),
+            grace_period: (!limit.is_zero()).then_some(limit),
+        };
+        let session = self.scope.session(&self.name, &[], "cli-destroy-infra")?;
+        runtime()?.block_on(async {
+            let executor = session.executor();
+            if self.scope.dry_run {
+                return executor.report_destruction().await;
+            }
+            Box::pin(executor.destroy_network(&request)).await
+        })
+    }
+}
+
+// === impl DestroyIamArgs ===
+
+impl DestroyIamArgs {
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        let name = &self.scope.infra_id;
+        let session = self.scope.session(name, &[], "cli-destroy-iam")?;
+        runtime()?.block_on(async {
+            let executor = session.executor();
+            if self.scope.dry_run {
+                return executor.report_identity_destruction().await;
+            }
+            Box::pin(executor.destroy_identity(None)).await
+        })
+    }
+}
+
+/// The key of a file, which is generated if there is none. Only its owner may read it.
+fn signing_key(path: &Path) -> anyhow::Result<SigningKey> {
+    if path.exists() {
+        let pem = text::file("--sa-token-issuer-private-key-path", path)?;
+        return SigningKey::parse(&pem)
+            .with_context(|| format!("failed to read {}", path.display()));
+    }
+    let key = SigningKey::generate()?;
+    let mut options = OpenOptions::new();
+    let opened = options.write(true).create_new(true).mode(0o600).open(path);
+    let written = opened.and_then(|mut file| file.write_all(key.private.as_bytes()));
+    written.with_context(|| format!("failed to write {}", path.display()))?;
+    Ok(key)
+}
+
+fn write(output: &impl Serialize, path: Option<&Path>) -> anyhow::Result<()> {
+    let mut text = serde_json::to_string_pretty(output)?;
+    text.push('\n');
+    match path {
+        Some(path) => {
+            fs::write(path, text).with_context(|| format!("failed to write {}", path.display()))
+        }
+        None => print(&text),
+    }
+}

@@ -1,0 +1,289 @@
+//! Creates the identity provider, the roles and the instance profile of a cluster.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, bail};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use support::aws::{Element, Error};
+
+use super::bucket::{Issuer, Store};
+use super::call::{Call, Calls};
+use super::executor::Executor;
+use super::roles::{KMS_PROVIDER, ROLES, Resources, WORKER, worker_policy, worker_trust};
+use super::scope::tags;
+use super::signing_key::SigningKey;
+
+/// Who tokens are for.
+const CLIENTS: [&str; 2] = ["openshift", "sts.amazonaws.com"];
+/// Of the authority that issues certificates of S3; IAM checks the chain itself.
+const THUMBPRINT: &str = "A9D53002E97E00E043244F3D170D6F4C414104FD";
+const ABSENT: [&str; 1] = ["NoSuchEntity"];
+/// What is new is not known everywhere at once.
+const NEW: [&str; 2] = ["NoSuchEntity", "ConcurrentModification"];
+
+/// What is asked for.
+#[derive(Debug)]
+pub(crate) struct IdentityRequest {
+    pub(crate) issuer: Issuer,
+    pub(crate) resources: Resources,
+    /// The key whose documents are published.
+    pub(crate) key: Option<SigningKey>,
+}
+
+/// What there is: the file of `--iam-json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct IdentityOutput {
+    pub(crate) region: String,
+    pub(crate) profile_name: String,
+    #[serde(rename = "infraID")]
+    pub(crate) infra_id: String,
+    #[serde(rename = "issuerURL")]
+    pub(crate) issuer_url: String,
+    /// ARNs by their field in `rolesRef`.
+    pub(crate) roles: BTreeMap<String, String>,
+    #[serde(rename = "kmsKeyARN")]
+    pub(crate) kms_key_arn: String,
+    #[serde(rename = "kmsProviderRoleARN")]
+    pub(crate) kms_provider_role_arn: String,
+}
+
+impl<C: Calls> Executor<'_, C> {
+    /// Creates what is missing, and brings policies up to date.
+    pub(crate) async fn create_identity(
+        &self,
+        request: &IdentityRequest,
+    ) -> anyhow::Result<IdentityOutput> {
+        let IdentityRequest {
+            issuer,
+            resources,
+            key,
+        } = request;
+        self.ensure_bucket(issuer).await?;
+        if let Some(key) = key {
+            self.put_documents(issuer, key).await?;
+        }
+        let provider = self.provider(issuer).await?;
+        let mut roles = BTreeMap::new();
+        let mut kms_provider = String::new();
+        for role in ROLES.iter().filter(|role| role.is_wanted(resources)) {
+            let name = self.scope.named(role.name);
+            let arn = self
+                .role(&name, &role.trust(&provider, &issuer.url))
+                .await?;
+            self.policy(&name, &name, &role.policy(self.scope, resources))
+                .await?;
+            if role.name == KMS_PROVIDER {
+                kms_provider.clone_from(&arn);
+            }
+            if let Some(field) = role.field {
+                roles.insert(field.to_owned(), arn);
+            }
+        }
+        Ok(IdentityOutput {
+            region: self.scope.region.clone(),
+            profile_name: self.worker_profile().await?,
+            infra_id: self.scope.infra_id.clone(),
+            issuer_url: issuer.url.clone(),
+            roles,
+            kms_key_arn: resources.kms_key.clone().unwrap_or_default(),
+            kms_provider_role_arn: kms_provider,
+        })
+    }
+
+    /// Says what there is of it, and creates nothing.
+    pub(crate) async fn report_identity(&self, request: &IdentityRequest) -> anyhow::Result<()> {
+        let suffix = format!("/{}", request.issuer.host_and_path());
+        let found = self.find_provider(&suffix).await?;
+        self.report("identity provider", &request.issuer.url, found.is_some());
+        let wanted = ROLES
+            .iter()
+            .filter(|role| role.is_wanted(&request.resources));
+        let mut names: Vec<_> = wanted.map(|role| self.scope.named(role.name)).collect();
+        names.push(self.scope.named(&format!("{WORKER}-role")));
+        for name in names {
+            let found = self.find_role(&name).await?;
+            self.report("role", &name, found.is_some());
+        }
+        Ok(())
+    }
+
+    fn report(&self, noun: &str, name: &str, exists: bool) {
+        let state = if exists { "exists" } else { "would be created" };
+        self.say(&format!("{noun} {name}: {state}"));
+    }
+
+    /// The ARN of the provider for the issuer.
+    async fn provider(&self, issuer: &Issuer) -> anyhow::Result<String> {
+        let url = &issuer.url;
+        let what = || format!("failed to create the identity provider of {url}");
+        let suffix = format!("/{}", issuer.host_and_path());
+        let mut uncertain = false;
+        loop {
+            let found = self.find_provider(&suffix).await.with_context(what)?;
+            if let Some(arn) = found {
+                if issuer.store == Store::Elsewhere
+                    || self.is_current(&arn).await.with_context(what)?
+                {
+                    self.say(&format!("identity provider {url}: exists"));
+                    return Ok(arn);
+                }
+                let call =
+                    Call::iam("DeleteOpenIDConnectProvider").with("OpenIDConnectProviderArn", &arn);
+                self.settle(&call, &ABSENT, &[]).await.with_context(what)?;
+            } else if issuer.store == Store::Elsewhere {
+                bail!(
+                    "there is no identity provider for --oidc-issuer-url {url} in the account: create it, or leave out \
+                     the flag"
+                );
+            }
+            let call = Call::iam("CreateOpenIDConnectProvider")
+                .with("Url", url)
+                .list("ClientIDList.member", CLIENTS)
+                .list("ThumbprintList.member", [THUMBPRINT])
+                .tags("Tags.member", &self.scope.tags(&self.scope.infra_id));
+            match self.calls.call(&call).await {
+                Ok(response) => {
+                    let path = "CreateOpenIDConnectProviderResult/OpenIDConnectProviderArn";
+                    self.say(&format!("identity provider {url}: created"));
+                    return Ok(response.text_at(path).to_owned());
+                }
+                // It exists now, or it does not: look again, once.
+                Err(error) if error.is_uncertain() && !uncertain => uncertain = true,
+                Err(error) => return Err(error).with_context(what),
+            }
+        }
+    }
+
+    pub(super) async fn find_provider(&self, suffix: &str) -> Result<Option<String>, Error> {
+        let call = Call::iam("ListOpenIDConnectProviders");
+        let response = self.calls.call(&call).await?;
+        let path = "ListOpenIDConnectProvidersResult/OpenIDConnectProviderList";
+        let mut arns = response.items(path).iter().map(|it| it.text_at("Arn"));
+        Ok(arns.find(|arn| arn.ends_with(suffix)).map(str::to_owned))
+    }
+
+    /// Whether a provider is as it should be. One of another cluster is refused.
+    async fn is_current(&self, arn: &str) -> anyhow::Result<bool> {
+        let call = Call::iam("GetOpenIDConnectProvider").with("OpenIDConnectProviderArn", arn);
+        let response = self.call(&call).await?;
+        let Some(provider) = response.at("GetOpenIDConnectProviderResult") else {
+            return Ok(false);
+        };
+        if !self.scope.may_change(&tags(provider.items("Tags"))) {
+            bail!("{arn} belongs to another cluster: choose another --infra-id");
+        }
+        let texts = |path| provider.items(path).iter().map(|it| it.text.as_str());
+        let has_clients = CLIENTS
+            .iter()
+            .all(|client| texts("ClientIDList").any(|it| it == *client));
+        let has_thumbprint = texts("ThumbprintList").any(|it| it.eq_ignore_ascii_case(THUMBPRINT));
+        Ok(has_clients && has_thumbprint)
+    }
+
+    pub(super) async fn find_role(&self, name: &str) -> Result<Option<Element>, Error> {
+        let call = Call::iam("GetRole").with("RoleName", name);
+        let found = self.find_call(&call, &ABSENT).await?;
+        Ok(found.and_then(|found| found.at("GetRoleResult/Role").cloned()))
+    }
+
+    /// The ARN of a role.
+    async fn role(&self, name: &str, trust: &Value) -> anyhow::Result<String> {
+        let what = || format!("failed to create role {name}");
+        let trust = trust.to_string();
+        let mut uncertain = false;
+        loop {
+            if let Some(role) = self.find_role(name).await.with_context(what)? {
+                if !self.scope.may_change(&tags(role.items("Tags"))) {
+                    bail!("role {name} belongs to another cluster: choose another --infra-id");
+                }
+                let call = Call::iam("UpdateAssumeRolePolicy")
+                    .with("RoleName", name)
+                    .with("PolicyDocument", &trust);
+                self.settle(&call, &[], &NEW).await.with_context(what)?;
+                self.say(&format!("role {name}: exists"));
+                return Ok(role.text_at("Arn").to_owned());
+            }
+            let call = Call::iam("CreateRole")
+                .with("RoleName", name)
+                .with("AssumeRolePolicyDocument", &trust)
+                .tags("Tags.member", &self.scope.tags(name));
+            match self.calls.call(&call).await {
+                Ok(response) => {
+                    self.say(&format!("role {name}: created"));
+                    return Ok(response.text_at("CreateRoleResult/Role/Arn").to_owned());
+                }
+                Err(error) if error.is_uncertain() && !uncertain => uncertain = true,
+                Err(error) => return Err(error).with_context(what),
+            }
+        }
+    }
+
+    async fn policy(&self, role: &str, name: &str, policy: &Value) -> anyhow::Result<()> {
+        let call = Call::iam("PutRolePolicy")
+            .with("RoleName", role)
+            .with("PolicyName", name)
+            .with("PolicyDocument", policy.to_string());
+        let put = self.settle(&call, &[], &NEW).await;
+        put.with_context(|| format!("failed to write the policy of role {role}"))
+    }
+
+    /// The name of the instance profile of workers.
+    async fn worker_profile(&self) -> anyhow::Result<String> {
+        let name = self.scope.named(WORKER);
+        let role = format!("{name}-role");
+        self.role(&role, &worker_trust(self.scope)).await?;
+        self.policy(&role, &format!("{name}-policy"), &worker_policy())
+            .await?;
+        let what = || format!("failed to create instance profile {name}");
+        let found = self.find_profile(&name).await.with_context(what)?;
+        let mut members = Vec::new();
+        if let Some(profile) = &found {
+            if !self.scope.may_change(&tags(profile.items("Tags"))) {
+                bail!(
+                    "instance profile {name} belongs to another cluster: choose another --infra-id"
+                );
+            }
+            let roles = profile.items("Roles").iter();
+            members.extend(roles.map(|it| it.text_at("RoleName").to_owned()));
+            self.say(&format!("instance profile {name}: exists"));
+        } else {
+            let call = Call::iam("CreateInstanceProfile")
+                .with("InstanceProfileName", &name)
+                .tags("Tags.member", &self.scope.tags(&name));
+            // It did not exist a moment ago.
+            self.settle(&call, &["EntityAlreadyExists"], &[])
+                .await
+                .with_context(what)?;
+            self.say(&format!("instance profile {name}: created"));
+        }
+        match members.as_slice() {
+            [] => {
+                let call = Call::iam("AddRoleToInstanceProfile")
+                    .with("InstanceProfileName", &name)
+                    .with("RoleName", &role);
+                // A profile has one role at most.
+                self.settle(&call, &["LimitExceeded"], &NEW)
+                    .await
+                    .with_context(what)?;
+            }
+            members if members.contains(&role) => {}
+            members => bail!(
+                "instance profile {name} has role {} instead of {role}: remove it from the profile",
+                members.join(", ")
+            ),
+        }
+        Ok(name)
+    }
+
+    pub(super) async fn find_profile(&self, name: &str) -> Result<Option<Element>, Error> {
+        let call = Call::iam("GetInstanceProfile").with("InstanceProfileName", name);
+        let found = self.find_call(&call, &ABSENT).await?;
+        Ok(found.and_then(|found| {
+            found
+                .at("GetInstanceProfileResult/InstanceProfile")
+                .cloned()
+        }))
+    }
+}

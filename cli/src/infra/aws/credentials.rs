@@ -1,0 +1,133 @@
+//! Credentials of AWS: flags, and what AWS's own programs use without them.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::Args;
+use serde::Deserialize;
+use support::aws::credentials::{of_file, of_user};
+use support::aws::{Client, Credentials, Source};
+
+use super::client::Aws;
+use crate::Usage;
+use crate::create::text;
+
+/// Flags that say who makes the calls.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct CredentialArgs {
+    /// Credentials file of AWS [default: the environment, or ~/.aws/credentials]
+    #[arg(long, value_name = "FILE", conflicts_with = "sts_creds")]
+    aws_creds: Option<PathBuf>,
+
+    /// JSON file with the output of aws sts get-session-token
+    #[arg(long, value_name = "FILE", requires = "role_arn")]
+    sts_creds: Option<PathBuf>,
+
+    /// ARN of a role to assume
+    #[arg(long, value_name = "ARN")]
+    role_arn: Option<String>,
+}
+
+/// The output of `aws sts get-session-token`.
+#[derive(Deserialize)]
+struct Session {
+    #[serde(rename = "Credentials")]
+    credentials: SessionCredentials,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct SessionCredentials {
+    access_key_id: String,
+    secret_access_key: String,
+    session_token: String,
+}
+
+// === impl CredentialArgs ===
+
+impl CredentialArgs {
+    /// A client for a region. Audit logs of AWS show the name of the session.
+    pub(crate) fn connect(&self, region: &str, session: &str) -> anyhow::Result<Aws> {
+        let source = self.source()?;
+        let role = self.role_arn.clone();
+        let client = Client::new(source, role, region, session, &variable);
+        Ok(Aws::new(client))
+    }
+
+    fn source(&self) -> anyhow::Result<Source> {
+        if let Some(path) = &self.sts_creds {
+            return session(path);
+        }
+        let found = match &self.aws_creds {
+            Some(path) => Some(of_file(path, &variable)?),
+            None => of_user(&variable)?,
+        };
+        let found = found.ok_or_else(|| {
+            Usage::new(
+                &"no credentials for AWS: give --aws-creds FILE, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+            )
+        })?;
+        Ok(found)
+    }
+}
+
+fn session(path: &Path) -> anyhow::Result<Source> {
+    let read = text::file("--sts-creds", path)?;
+    // Without the cause, which may have parts of the file.
+    let session: Option<Session> = serde_json::from_str(&read).ok();
+    let session = session.with_context(|| {
+        format!(
+            "--sts-creds {}: this is not the output of aws sts get-session-token",
+            path.display()
+        )
+    })?;
+    let SessionCredentials {
+        access_key_id,
+        secret_access_key,
+        session_token,
+    } = session.credentials;
+    Ok(Source::Static(Credentials {
+        access_key: access_key_id,
+        secret_key: secret_access_key,
+        session_token: Some(session_token),
+    }))
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_are_read_and_their_secrets_are_not_shown() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("sts.json");
+        let read = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            let args = CredentialArgs {
+                sts_creds: Some(path.clone()),
+                ..CredentialArgs::default()
+            };
+            args.source()
+        };
+        let text =
+            r#"{"Credentials": {"AccessKeyId": "a", "SecretAccessKey": "s", "SessionToken": "t"}}"#;
+        let expected = Source::Static(Credentials {
+            access_key: "a".to_owned(),
+            secret_key: "s".to_owned(),
+            session_token: Some("t".to_owned()),
+        });
+        assert!(read(text).unwrap() == expected);
+        for damaged in [
+            r#"{"Credentials": {"SecretAccessKey": "s3cret"}}"#,
+            "s3cret",
+        ] {
+            let error = format!("{:#}", read(damaged).unwrap_err());
+            assert!(error.contains("--sts-creds"), "{error}");
+            assert!(!error.contains("s3cret"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Deletes a network with all that is in it: what `create` made, and what the cluster and its controllers left.
+//!
+//! Deletions take time, and one waits for another: passes are repeated until one finds nothing.
+
+use std::time::Duration;
+
+use anyhow::bail;
+use support::aws::{Element, Error};
+
+use super::call::{Call, Calls};
+use super::executor::Executor;
+use super::kind::Kind;
+use super::scope::tags;
+use super::zones::{Domain, has_name};
+
+/// Between two passes.
+pub(crate) const PAUSE: Duration = Duration::from_secs(5);
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct DestroyRequest {
+    /// `None` without a base domain: records of the public zone are kept.
+    pub(crate) domain: Option<Domain>,
+    /// How long passes are repeated; without it as long as necessary.
+    pub(crate) grace_period: Option<Duration>,
+}
+
+/// What a pass has found.
+#[derive(Debug, Default)]
+pub(crate) struct Pass {
+    /// What is still there, or was when it was deleted.
+    pub(super) left: Vec<String>,
+    /// A refusal that no repetition changes.
+    denied: Option<Error>,
+}
+
+// === impl Pass ===
+
+impl Pass {
+    pub(super) fn note(&mut self, line: String) {
+        self.left.push(line);
+    }
+
+    /// Notes a refusal; what is gone already is none.
+    pub(crate) fn check(&mut self, what: &str, result: Result<(), Error>) {
+        let Err(error) = result else {
+            return;
+        };
+        if is_gone(&error) {
+            return;
+        }
+        self.note(format!("{what}: {error}"));
+        if error.is_denied() {
+            self.denied.get_or_insert(error);
+        }
+    }
+
+    /// The items, or none with a note.
+    pub(super) fn listed<T>(&mut self, what: &str, result: Result<Vec<T>, Error>) -> Vec<T> {
+        match result {
+            Ok(items) => items,
+            Err(error) => {
+                self.check(what, Err(error));
+                Vec::new()
+            }
+        }
+    }
+}
+
+fn is_gone(error: &Error) -> bool {
+    let code = error.code();
+    code.ends_with(".NotFound")
+        || [
+            "NoSuchHostedZone",
+            "NoSuchBucket",
+            "NoSuchEntity",
+            "LoadBalancerNotFound",
+        ]
+        .contains(&code)
+}
+
+impl<C: Calls> Executor<'_, C> {
+    /// Repeats passes until nothing is left, or the time is over.
+    pub(crate) async fn destroy_network(&self, request: &DestroyRequest) -> anyhow::Result<()> {
+        let infra_id = &self.scope.infra_id;
+        let step = format!("network of {infra_id}");
+        self.until_empty(&step, request.grace_period, async || {
+            self.network_pass(request).await
+        })
+        .await
+    }
+
+    pub(crate) async fn until_empty(
+        &self,
+        what: &str,
+        grace_period: Option<Duration>,
+        pass: impl AsyncFn() -> Pass,
+    ) -> anyhow::Result<()> {
+        let mut passed = Duration::ZERO;
+        let mut step = self.display.step(&format!("deleting {what}"));
+        loop {
+            let Pass { left, denied } = Box::pin(pass()).await;
+            if let Some(error) = denied {
+                return Err(anyhow::Error::from(error).context(format!(
+                    "failed to delete {what}; run the command again with credentials that may do it"
+                )));
+            }
+            if left.is_empty() {
+                step.done("deleted");
+                return Ok(());
+            }
+            if grace_period.is_some_and(|limit| passed >= limit) {
+                bail!(
+                    "failed to delete {what} within {} s: {}. Run the command again to continue",
+                    passed.as_secs(),
+                    left.join("; ")
+                );
+            }
+            step.update(&left.join("; "));
+            self.calls.pause(PAUSE).await;
+            passed += PAUSE;
+        }
+    }
+
+    /// Says what would be deleted, and deletes nothing.
+    pub(crate) async fn report_destruction(&self) -> anyhow::Result<()> {
+        for kind in [
+            Kind::Vpc,
+            Kind::InternetGateway,
+            Kind::Subnet,
+            Kind::NatGateway,
+            Kind::Address,
+            Kind::RouteTable,
+            Kind::VpcEndpoint,
+            Kind::SecurityGroup,
+            Kind::DhcpOptions,
+        ] {
+            for item in self.owned(kind).await? {
+                let (noun, id) = (kind.noun(), kind.id(&item));
+                self.say(&format!("{noun} {id}: would be deleted"));
+            }
+        }
+        Ok(())
+    }
+
+    async fn network_pass(&self, request: &DestroyRequest) -> Pass {
+        let mut pass = Pass::default();
+        self.delete_instances(&mut pass).await;
+        self.delete_buckets(&mut pass).await;
+        if let Some(domain) = &request.domain {
+            let deleted = self.delete_ingress_record(domain).await;
+            pass.check("record of the ingress", deleted);
+        }
+        self.delete_endpoint_services(&mut pass).await;
+        let mut zones = vec![Domain::local(&self.scope.name)];
+        zones.extend(request.domain.as_ref().map(Domain::cluster));
+        let vpcs = self.owned(Kind::Vpc).await;
+        for vpc in pass.listed("VPCs", vpcs) {
+            self.delete_vpc(Kind::Vpc.id(&vpc), &zones, &mut pass).await;
+        }
+        // What has no VPC any more, because a run was interrupted.
+        for kind in [Kind::InternetGateway, Kind::Address, Kind::DhcpOptions] {
+            if !pass.left.is_empty() {
+                break;
+            }
+            let owned = self.owned(kind).await;
+            for item in pass.listed(kind.noun(), owned) {
+                let id = kind.id(&item);
+                let deleted = self.calls.call(&kind.delete(id)).await;
+                pass.check(&format!("{} {id}", kind.noun()), deleted.map(drop));
+            }
+        }
+        pass
+    }
+
+    pub(crate) async fn owned(&self, kind: Kind) -> Result<Vec<Element>, Error> {
+        let response = self.calls.call(&kind.owned(self.scope)).await?;
+        let items = kind.items(&response).iter();
+        Ok(items.filter(|item| self.is_owned(item)).cloned().collect())
+    }
+
+    /// Whether a resource of EC2 belongs to the infrastructure: services may ignore filters that they do not know.
+    fn is_owned(&self, item: &Element) -> bool {
+        self.scope.owns(&tags(item.items("tagSet")))
+    }
+
+    pub(super) async fn within(&self, kind: Kind, vpc: &str) -> Result<Vec<Element>, Error> {
+        // One kind has another name for it.
+        let filter = match kind {
+            Kind::InternetGateway => "attachment.vpc-id",
+            _ => "vpc-id",
+        };
+        let response = self
+            .calls
+            .call(&kind.describe().filter(filter, vpc))
+            .await?;
+        Ok(kind.items(&response).to_vec())
+    }
+
+    async fn delete_instances(&self, pass: &mut Pass) {
+        let tag = format!("tag:{}", self.scope.cluster_tag());
+        let call = Call::ec2("DescribeInstances").filter(&tag, "owned");
+        let response = self.calls.call(&call).await;
+        let instances = response.map(|response| {
+            let reservations = response.items("reservationSet").iter();
+            let instances = reservations.flat_map(|it| it.items("instancesSet"));
+            let running = instances
+                .filter(|it| self.is_owned(it) && it.text_at("instanceState/name") != "terminated");
+            let ids = running.map(|it| it.text_at("instanceId").to_owned());
+            ids.collect::<Vec<_>>()
+        });
+        let instances = pass.listed("instances", instances);
+        if instances.is_empty() {
+            return;
+        }
+        let call = Call::ec2("TerminateInstances").list("InstanceId", &instances);
+        let terminated = self.calls.call(&call).await;
+        pass.check("instances", terminated.map(drop));
+        pass.note(format!("instances {}: terminating", instances.join(", ")));
+    }
+
+    /// The record that the ingress operator has made in the public zone.
+    async fn delete_ingress_record(&self, domain: &Domain) -> Result<(), Error> {
+        let Some(zone) = self.find_public_zone(domain).await? else {
+            return Ok(());
+        };
+        let name = format!("*.apps.{}", domain.cluster());
+        let call = Call::route53("ListResourceRecordSets")
+            .with("Id", &zone)
+            .with("name", &name)
+            .with("type", "A");
+        let response = self.calls.call(&call).await?;
+        let records = response.items("ResourceRecordSets").iter();
+        for record in records.filter(|it| has_name(it, &name) && it.text_at("Type") == "A") {
+            self.delete_record(&zone, record).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn delete_record(&self, zone: &str, record: &Element) -> Result<(), Error> {
+        let call = Call::route53("ChangeResourceRecordSets")
+            .with("Id", zone)
+            .with("Action", "DELETE")
+            .with("Record", record.to_string());
+        self.calls.call(&call).await.map(drop)
+    }
+
+    /// Services that the operator has made for nodes of private clusters.
+    async fn delete_endpoint_services(&self, pass: &mut Pass) {
+        let tag = format!("tag:{}", self.scope.cluster_tag());
+        let call = Call::ec2("DescribeVpcEndpointServiceConfigurations").filter(&tag, "owned");
+        let response = self.calls.call(&call).await;
+        let ids = response.map(|response| {
+            let services = response.items("serviceConfigurationSet").iter();
+            let owned = services.filter(|it| self.is_owned(it));
+            let ids = owned.map(|it| it.text_at("serviceId").to_owned());
+            ids.collect::<Vec<_>>()
+        });
+        for id in pass.listed("endpoint services", ids) {
+            let deleted = self.delete_endpoint_service(&id).await;
+            pass.check(&format!("endpoint service {id}"), deleted);
+        }
+    }
+
+    async fn delete_endpoint_service(&self, id: &str) -> Result<(), Error> {
+        let call = Call::ec2("DescribeVpcEndpointConnections").filter("service-id", id);
+        let response = self.calls.call(&call).await?;
+        let connections = response.items("vpcEndpointConnectionSet").iter();
+        let open = connections.filter(|it| {
+            let state = it.text_at("vpcEndpointState").to_ascii_lowercase();
+            ["pendingacceptance", "pending", "available"].contains(&state.as_str())
+        });
+        let open: Vec<_> = open.map(|it| it.text_at("vpcEndpointId")).collect();
+        if !open.is_empty() {
+            let call = Call::ec2("RejectVpcEndpointConnections")
+                .with("ServiceId", id)
+                .list("VpcEndpointId", open);
+            self.calls.call(&call).await?;
+        }
+        let call = Call::ec2("DeleteVpcEndpointServiceConfigurations").list("ServiceId", [id]);
+        let response = self.calls.call(&call).await?;
+        refused_item(&call, &response)
+    }
+}
+
+/// Calls for several items succeed, and say in the response which items they refuse.
+pub(super) fn refused_item(call: &Call, response: &Element) -> Result<(), Error> {
+    let Some(refused) = response.items("unsuccessful").first() else {
+        return Ok(());
+    };
+    Err(Error::Refused {
+        what: call.action.to_owned(),
+        status: 400,
+        code: refused.text_at("error/code").to_owned(),
+        message: refused.text_at("error/message").to_owned(),
+    })
+}

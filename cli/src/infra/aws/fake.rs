@@ -1,0 +1,167 @@
+//! A fake of AWS in memory: what commands use of it, with the refusals that matter for the order of calls.
+
+mod ec2;
+mod global;
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use support::aws::{Element, Error};
+
+use super::call::{Call, Calls, Service, Tags};
+pub(super) use ec2::Item;
+pub(super) use global::{Bucket, Profile, Provider, Role, Zone};
+
+/// What happens at one call, by its number from zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The command is killed before it.
+    KilledBefore(usize),
+    /// The command is killed after it had its effect.
+    KilledAfter(usize),
+    /// It has its effect, and its response is lost.
+    Lost(usize),
+}
+
+/// AWS.
+#[derive(Debug, Default)]
+pub(super) struct Fake(Mutex<State>);
+
+/// What there is.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    next: u32,
+    pub(super) items: BTreeMap<String, Item>,
+    pub(super) zones: BTreeMap<String, Zone>,
+    pub(super) roles: BTreeMap<String, Role>,
+    pub(super) profiles: BTreeMap<String, Profile>,
+    pub(super) providers: BTreeMap<String, Provider>,
+    pub(super) buckets: BTreeMap<String, Bucket>,
+    /// All calls so far.
+    pub(super) calls: Vec<Call>,
+    fault: Option<Fault>,
+}
+
+// === impl Fake ===
+
+impl Fake {
+    /// An account that has nothing but a public hosted zone.
+    pub(super) fn with_zone(name: &str) -> Self {
+        let fake = Self::default();
+        let zone = Zone {
+            name: name.to_owned(),
+            ..Zone::default()
+        };
+        fake.state().zones.insert("Z0".to_owned(), zone);
+        fake
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets the calls, and has a fault at one of the next.
+    pub(super) fn set_fault(&self, fault: Option<Fault>) {
+        let mut state = self.state();
+        state.calls.clear();
+        state.fault = fault;
+    }
+
+    /// How many calls there were.
+    pub(super) fn count(&self) -> usize {
+        self.state().calls.len()
+    }
+}
+
+impl Calls for Fake {
+    async fn call(&self, call: &Call) -> Result<Element, Error> {
+        let mut state = self.state();
+        let number = state.calls.len();
+        state.calls.push(call.clone());
+        let killed = || refused(call, 403, "Killed");
+        match state.fault {
+            Some(Fault::KilledBefore(at)) if number >= at => return Err(killed()),
+            Some(Fault::KilledAfter(at)) if number > at => return Err(killed()),
+            _ => {}
+        }
+        let response = state.answer(call);
+        match state.fault {
+            Some(Fault::KilledAfter(at)) if number == at => return Err(killed()),
+            Some(Fault::Lost(at)) if number == at => return Err(refused(call, 500, "Lost")),
+            _ => {}
+        }
+        let text = response?;
+        Ok(Element::parse(&format!("<Response>{text}</Response>")).unwrap())
+    }
+
+    async fn pause(&self, _: Duration) {
+        self.state().pass_time();
+    }
+}
+
+// === impl State ===
+
+impl State {
+    fn id(&mut self, prefix: &str) -> String {
+        self.next += 1;
+        format!("{prefix}-{:04}", self.next)
+    }
+
+    /// The content of the response.
+    fn answer(&mut self, call: &Call) -> Result<String, Error> {
+        match call.service {
+            Service::Ec2 => self.ec2(call),
+            // No test has load balancers.
+            Service::Elb | Service::ElbV2 => Ok(String::new()),
+            Service::Iam => self.iam(call),
+            Service::Route53 => self.route53(call),
+            Service::S3 => self.s3(call),
+        }
+    }
+
+    /// All that there is, with names in place of identifiers, which differ from run to run.
+    pub(super) fn snapshot(&self) -> Vec<String> {
+        let mut names: Vec<(String, String)> = self
+            .items
+            .iter()
+            .map(|(id, item)| (id.clone(), item.label()))
+            .collect();
+        let zones = self.zones.iter();
+        names.extend(zones.map(|(id, zone)| (id.clone(), zone.name.clone())));
+        let mut lines: Vec<_> = self.items.values().map(|it| format!("{it:?}")).collect();
+        lines.extend(self.zones.values().map(|it| format!("{it:?}")));
+        lines.extend(self.roles.iter().map(|it| format!("{it:?}")));
+        lines.extend(self.profiles.iter().map(|it| format!("{it:?}")));
+        lines.extend(self.providers.iter().map(|it| format!("{it:?}")));
+        lines.extend(self.buckets.iter().map(|it| format!("{it:?}")));
+        for line in &mut lines {
+            for (id, name) in &names {
+                *line = line.replace(id, name);
+            }
+        }
+        lines.sort();
+        lines
+    }
+}
+
+pub(super) fn refused(call: &Call, status: u16, code: &str) -> Error {
+    Error::Refused {
+        what: call.action.to_owned(),
+        status,
+        code: code.to_owned(),
+        message: "for the test".to_owned(),
+    }
+}
+
+/// An element.
+fn xml(name: &str, text: &str) -> String {
+    format!("<{name}>{text}</{name}>")
+}
+
+/// Tags with names of elements in lower or upper case.
+fn tags_xml(tags: &Tags, element: &str, key: &str, value: &str) -> String {
+    let tags = tags.iter();
+    tags.map(|(k, v)| xml(element, &format!("{}{}", xml(key, k), xml(value, v))))
+        .collect()
+}

@@ -1,0 +1,216 @@
+//! The bucket of S3 in which the operators store the documents by which AWS validates tokens of hosted clusters.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use clap::Args;
+use serde_json::{Value, json};
+use support::aws::credentials::of_file;
+use support::aws::is_region;
+
+use super::kind::Kind;
+use super::object::Object;
+use crate::Usage;
+
+/// Secret with the credentials.
+const SECRET: &str = "hypershift-operator-oidc-provider-s3-credentials";
+/// Key in it, and name of the file.
+const KEY: &str = "credentials";
+/// `ConfigMap` by which everyone finds the bucket, and its namespace.
+const CONFIG: (&str, &str) = ("kube-public", "oidc-storage-provider-s3-config");
+const VOLUME: &str = "oidc-storage-provider-s3";
+const DIRECTORY: &str = "/etc/hypershift/oidc-storage-provider-s3";
+/// Volume with a token of the operator, for a role; its directory, and its file.
+const TOKEN_VOLUME: &str = "aws-token";
+const TOKEN_DIRECTORY: &str = "/var/run/secrets/openshift/serviceaccount";
+const TOKEN: &str = "token";
+/// The audience that roles trust, and how long a token is valid, in seconds.
+const AUDIENCE: &str = "openshift";
+const TOKEN_LIFETIME: u32 = 3600;
+
+/// The flags.
+#[derive(Debug, Clone, Args)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "the names of the flags are those of HyperShift"
+)]
+pub(super) struct OidcStorageArgs {
+    /// Bucket of S3 for the OIDC documents of hosted clusters on AWS, which everyone can read; needs
+    /// --oidc-storage-provider-s3-region and one of -credentials, -secret and -role-arn
+    #[arg(long, global = true, value_name = "NAME")]
+    oidc_storage_provider_s3_bucket_name: Option<String>,
+
+    /// Region of the bucket
+    #[arg(long, global = true, value_name = "REGION")]
+    oidc_storage_provider_s3_region: Option<String>,
+
+    /// File with the credentials for it: a shared credentials file whose default profile may put, get and delete objects
+    #[arg(long, global = true, value_name = "FILE")]
+    oidc_storage_provider_s3_credentials: Option<PathBuf>,
+
+    /// Secret with these credentials, in the namespace of the operator
+    #[arg(long, global = true, value_name = "NAME")]
+    oidc_storage_provider_s3_secret: Option<String>,
+
+    /// Key of that Secret
+    #[arg(long, global = true, value_name = "KEY", default_value = KEY)]
+    oidc_storage_provider_s3_secret_key: String,
+
+    /// Role that the operators assume with tokens of their service accounts
+    #[arg(long, global = true, value_name = "ARN")]
+    oidc_storage_provider_s3_role_arn: Option<String>,
+}
+
+/// The bucket, and how the operators write to it.
+#[derive(Debug, Clone)]
+pub(crate) struct OidcStorage {
+    bucket: String,
+    region: String,
+    secret: String,
+    key: String,
+    /// Where the installation makes the Secret.
+    credentials: Option<String>,
+    /// Whether the operators need tokens.
+    with_token: bool,
+}
+
+// === impl OidcStorageArgs ===
+
+impl OidcStorageArgs {
+    /// Checks the flags and reads the file.
+    pub(super) fn resolve(&self) -> anyhow::Result<Option<OidcStorage>> {
+        let Self {
+            oidc_storage_provider_s3_bucket_name: bucket,
+            oidc_storage_provider_s3_region: region,
+            oidc_storage_provider_s3_credentials: file,
+            oidc_storage_provider_s3_secret: secret,
+            oidc_storage_provider_s3_secret_key: key,
+            oidc_storage_provider_s3_role_arn: role,
+        } = self;
+        let (name, key, credentials) = match (file, secret, role) {
+            (None, None, None) if bucket.is_none() && region.is_none() => return Ok(None),
+            (Some(file), None, None) => (SECRET, KEY, Some(read(file)?)),
+            (None, Some(name), None) => (name.as_str(), key.as_str(), None),
+            (None, None, Some(role)) => (SECRET, KEY, Some(profile(role)?)),
+            _ => {
+                let message = "a bucket for OIDC documents needs one of --oidc-storage-provider-s3-credentials, \
+                               --oidc-storage-provider-s3-secret and --oidc-storage-provider-s3-role-arn";
+                return Err(Usage::new(&message).into());
+            }
+        };
+        let (Some(bucket), Some(region)) = (bucket, region) else {
+            let message = "credentials for OIDC documents need --oidc-storage-provider-s3-bucket-name and \
+                           --oidc-storage-provider-s3-region";
+            return Err(Usage::new(&message).into());
+        };
+        check(bucket, region)?;
+        Ok(Some(OidcStorage {
+            bucket: bucket.clone(),
+            region: region.clone(),
+            secret: name.to_owned(),
+            key: key.to_owned(),
+            credentials,
+            with_token: role.is_some(),
+        }))
+    }
+}
+
+/// Both become parts of issuer URLs.
+fn check(bucket: &str, region: &str) -> anyhow::Result<()> {
+    let is_part = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-';
+    if bucket.is_empty() || !bucket.chars().all(is_part) {
+        let message = format!(
+            "--oidc-storage-provider-s3-bucket-name {bucket:?}: a bucket with lower-case letters, digits and dashes, and \
+             without dots, is needed"
+        );
+        return Err(Usage::new(&message).into());
+    }
+    if !is_region(region) {
+        let message = format!(
+            "--oidc-storage-provider-s3-region {region:?} is not a region (for example us-east-1)"
+        );
+        return Err(Usage::new(&message).into());
+    }
+    Ok(())
+}
+
+/// The operator would fail with each hosted cluster: the file is checked here. Its content is not repeated.
+fn read(path: &Path) -> anyhow::Result<String> {
+    of_file(path, &|_| None)?;
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// The profile of a role.
+fn profile(role: &str) -> anyhow::Result<String> {
+    let is_arn = role.starts_with("arn:") && role.contains(":role/");
+    if !is_arn || role.contains(char::is_whitespace) {
+        let message = format!(
+            "--oidc-storage-provider-s3-role-arn {role:?} is not the ARN of a role (for example \
+             arn:aws:iam::123456789012:role/name)"
+        );
+        return Err(Usage::new(&message).into());
+    }
+    Ok(format!(
+        "[default]\nrole_arn = {role}\nweb_identity_token_file = {TOKEN_DIRECTORY}/{TOKEN}\n"
+    ))
+}
+
+// === impl OidcStorage ===
+
+impl OidcStorage {
+    /// The Secret, unless it is the user's, and what everyone may know.
+    pub(super) fn objects(&self, namespace: &str) -> Vec<Object> {
+        let (place, name) = CONFIG;
+        let config = json!({ "data": { "name": self.bucket, "region": self.region } });
+        let mut objects = vec![Object::new(Kind::ConfigMap, place, name, config)];
+        objects.extend(self.credentials.as_ref().map(|credentials| {
+            let fields = json!({ "data": { self.key.as_str(): STANDARD.encode(credentials) } });
+            Object::new(Kind::Secret, namespace, &self.secret, fields)
+        }));
+        objects
+    }
+
+    /// The arguments of an operator.
+    pub(super) fn arguments(&self) -> [String; 3] {
+        [
+            format!("--oidc-storage-provider-s3-bucket-name={}", self.bucket),
+            format!("--oidc-storage-provider-s3-region={}", self.region),
+            format!("--oidc-storage-provider-s3-credentials={DIRECTORY}/{KEY}"),
+        ]
+    }
+
+    /// The volumes of its pod.
+    pub(super) fn volumes(&self) -> Vec<Value> {
+        let credentials = json!({
+            "name": VOLUME,
+            "secret": {
+                "secretName": self.secret,
+                "items": [{ "key": self.key, "path": KEY }],
+            },
+        });
+        let token = self.with_token.then(|| {
+            json!({
+                "name": TOKEN_VOLUME,
+                "projected": { "sources": [{ "serviceAccountToken": {
+                    "audience": AUDIENCE,
+                    "expirationSeconds": TOKEN_LIFETIME,
+                    "path": TOKEN,
+                } }] },
+            })
+        });
+        [credentials].into_iter().chain(token).collect()
+    }
+
+    /// Where its container has the volumes.
+    pub(super) fn mounts(&self) -> Vec<Value> {
+        let mount =
+            |name: &str, path: &str| json!({ "name": name, "mountPath": path, "readOnly": true });
+        let credentials = mount(VOLUME, DIRECTORY);
+        let token = self
+            .with_token
+            .then(|| mount(TOKEN_VOLUME, TOKEN_DIRECTORY));
+        [credentials].into_iter().chain(token).collect()
+    }
+}
