@@ -12,6 +12,7 @@ use api::hypershift::v1beta1::networking::ClusterNetworking;
 use api::hypershift::v1beta1::platform::PlatformType;
 use api::hypershift::v1beta1::platform::aws::AwsEndpointAccess;
 use api::hypershift::v1beta1::platform::azure::AzureTopology;
+use api::hypershift::v1beta1::platform::gcp::GcpEndpointAccess;
 use api::hypershift::v1beta1::services::{ServicePublishingStrategy, ServiceType};
 
 use super::context::Context;
@@ -130,6 +131,12 @@ impl<'a> Context<'a> {
         let platform = &self.spec().platform;
         let aws = platform.aws.as_ref().map(|aws| aws.endpoint_access);
         let azure = platform.azure.as_ref().and_then(|azure| azure.topology);
+        if let (PlatformType::Gcp, Some(gcp)) = (platform.type_, &platform.gcp) {
+            return match gcp.endpoint_access {
+                GcpEndpointAccess::Private => Access::Private,
+                GcpEndpointAccess::PublicAndPrivate => Access::PublicAndPrivate,
+            };
+        }
         match (platform.type_, aws, azure) {
             (PlatformType::Aws, Some(AwsEndpointAccess::Private), _)
             | (PlatformType::Azure, _, Some(AzureTopology::Private)) => Access::Private,

@@ -10,6 +10,7 @@
 //! shows how to add one.
 //!
 //! - [`declaration`]: what a component declares; [`context`]: the input of rendering.
+//! - [`azure`]: certificates of managed identities and resource IDs on Azure.
 //! - [`certificate`]: serving and client certificates of a component.
 //! - [`proxy`], [`trust`]: proxies and CA certificates of users.
 //! - [`hash`](mod@hash): the hashes by which contents are recognised.
@@ -22,6 +23,7 @@
 //! - [`write`](mod@write): applies objects that differ.
 
 pub mod asset;
+pub mod azure;
 mod capi_use;
 pub mod certificate;
 pub mod context;
@@ -30,10 +32,12 @@ pub mod dependency;
 pub mod error;
 pub mod facts;
 pub mod hash;
+pub mod ini;
 mod monitoring;
 pub mod names;
 pub mod node_config;
 pub mod objects;
+pub mod openstack;
 pub mod operands;
 pub mod pod;
 pub mod proxy;

@@ -132,9 +132,11 @@ fn cloud_exemptions(context: &Context<'_>) -> Vec<String> {
                 .chain(wire_server)
                 .collect()
         }
-        PlatformType::IbmCloud
+        PlatformType::Gcp
+        | PlatformType::IbmCloud
         | PlatformType::KubeVirt
         | PlatformType::Agent
+        | PlatformType::OpenStack
         | PlatformType::PowerVs
         | PlatformType::None => Vec::new(),
     }

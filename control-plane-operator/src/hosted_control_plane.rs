@@ -8,6 +8,7 @@
 //!
 //! A pass reads from watches, and writes only what differs. Its writes trigger the next pass, until nothing differs.
 
+pub(crate) mod aws;
 mod break_glass;
 mod cache;
 mod catalogs;
@@ -28,7 +29,7 @@ use std::time::Duration;
 use control_plane_component::Component;
 use control_plane_component::settings::Settings as ComponentSettings;
 use control_plane_component::write::ObjectWriter;
-use futures::future::join;
+use futures::future::join4;
 use futures::{Stream, StreamExt as _, stream};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Resource as _;
@@ -41,7 +42,7 @@ use support::shutdown::Drain;
 use tokio::sync::Mutex;
 
 use crate::openid::Discovery;
-use crate::tool;
+use crate::{private_link, tool};
 use cache::Cache;
 #[cfg(test)]
 pub(crate) use cache::kinds;
@@ -71,6 +72,8 @@ pub(crate) struct Operator {
     pub(crate) operate_on: String,
     pub(crate) client: kube::Client,
     pub(crate) releases: payload::Releases,
+    /// Whether node pools on AWS wait for the security group that it creates.
+    pub(crate) creates_security_group: bool,
     /// All declared components.
     pub(crate) components: &'static [Component],
 }
@@ -118,10 +121,30 @@ pub(crate) async fn run(operator: Operator, manager: &Manager, check: &Check, dr
         manager,
         drain.clone(),
     );
+    let aws = aws::run(
+        &operator.client,
+        &operator.namespace,
+        operator.creates_security_group,
+        || cache.hosted_control_plane(),
+        drain.clone(),
+    );
+    let view = private_link::View {
+        hcp: || cache.hosted_control_plane(),
+        objects: || cache.objects(),
+        changes: cache.changes(),
+        operate_on: &operator.operate_on,
+    };
+    let private_link = private_link::run(
+        &operator.client,
+        &operator.namespace,
+        view,
+        manager,
+        drain.clone(),
+    );
     let control_plane = manager.run(SETTINGS, &controller, requests, ready, drain);
     tokio::select! {
         () = cache.watch() => {}
-        _ = join(control_plane, break_glass) => {}
+        _ = join4(control_plane, break_glass, aws, private_link) => {}
     }
 }
 

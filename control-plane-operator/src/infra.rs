@@ -141,11 +141,12 @@ pub(crate) fn labels_routes(context: &Context<'_>) -> bool {
     }
     match context.platform() {
         PlatformType::IbmCloud => false,
-        PlatformType::Aws | PlatformType::Azure => {
+        PlatformType::Aws | PlatformType::Azure | PlatformType::Gcp => {
             !context.access().is_public() || api_has_own_host(context)
         }
         PlatformType::KubeVirt
         | PlatformType::Agent
+        | PlatformType::OpenStack
         | PlatformType::PowerVs
         | PlatformType::None => api_has_own_host(context),
     }

@@ -3,7 +3,7 @@
 //! - [`components`]: the components of a control plane, and how to add one; the crate `control-plane-component` is
 //!   their framework.
 //! - [`render`]: renders all objects of a hosted control plane without a cluster; [`mod@run`]: the operator.
-//! - [`infra`]: Services, Routes and addresses; [`pki`]: certificates.
+//! - [`infra`]: Services, Routes and addresses; [`pki`]: certificates; `private_link`: endpoints of private clusters on AWS.
 //! - The other modules are the helpers that run in pods of components.
 
 pub mod args;
@@ -37,6 +37,7 @@ mod object_store;
 mod openid;
 pub mod pki;
 pub mod pki_operator;
+mod private_link;
 mod random;
 pub mod render;
 pub mod resolve_dns;

@@ -14,6 +14,8 @@ pub(crate) mod s3;
 use std::path::Path;
 
 use jiff::Timestamp;
+use support::aws::encoded;
+use support::aws::s3::encoded_path;
 use support::{aws, outbound};
 
 pub(crate) use support::aws::Variable;
@@ -73,23 +75,6 @@ pub(crate) fn key(prefix: &str, file: &Path, now: Timestamp) -> String {
     format!("{prefix}/{}{dot}{extension}", now.as_second())
 }
 
-/// Encodes a key for the path of a URL: slashes stay.
-fn encoded_path(key: &str) -> String {
-    let segments = key.split('/').map(encoded);
-    segments.collect::<Vec<_>>().join("/")
-}
-
-/// Encodes a text for a URL: everything but unreserved characters.
-fn encoded(text: &str) -> String {
-    let encoded = text.bytes().map(|byte| match byte {
-        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-            char::from(byte).to_string()
-        }
-        byte => format!("%{byte:02X}"),
-    });
-    encoded.collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,18 +88,6 @@ mod tests {
             ("a", "/tmp/snapshot", "a/1700000000"),
         ] {
             assert_eq!(key(prefix, Path::new(file), now), expected);
-        }
-    }
-
-    #[test]
-    fn keys_are_encoded_for_urls() {
-        for (key, expected) in [
-            ("a/b.db", "a/b.db"),
-            ("a b/c+d", "a%20b/c%2Bd"),
-            ("it's(1)!*", "it%27s%281%29%21%2A"),
-            ("ä", "%C3%A4"),
-        ] {
-            assert_eq!(encoded_path(key), expected);
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::builder::FalseyValueParser;
 use control_plane_component::settings::Settings;
 use http::HeaderValue;
 use http::header::USER_AGENT;
@@ -44,6 +45,9 @@ pub struct Args {
     /// Release image of this operator: a hosted control plane with another release is not reconciled.
     #[arg(long, value_name = "IMAGE", env = "OPERATE_ON_RELEASE_IMAGE")]
     pub operate_on_release_image: String,
+    /// Create the default security group of nodes on AWS, for which node pools wait.
+    #[arg(long, env = "CREATES_AWS_SECURITY_GROUP", value_parser = FalseyValueParser::new())]
+    pub creates_aws_security_group: bool,
     /// Address for probes and metrics: /livez, /readyz, /metrics.
     #[arg(long, value_name = "[IP]:PORT", default_value = ":8080")]
     pub metrics_addr: Address,
@@ -71,6 +75,7 @@ pub struct Args {
 struct Process {
     namespace: String,
     operate_on: String,
+    creates_security_group: bool,
     settings: Settings,
     releases: Releases,
     kube: kube::Config,
@@ -141,6 +146,7 @@ impl Process {
         Ok(Self {
             namespace: args.namespace.clone(),
             operate_on: args.operate_on_release_image.clone(),
+            creates_security_group: args.creates_aws_security_group,
             releases: releases(args, &settings)?,
             settings,
             kube: client::config(&args.api_server).await?,
@@ -195,6 +201,7 @@ impl Process {
             settings,
             namespace: self.namespace.clone(),
             operate_on: self.operate_on.clone(),
+            creates_security_group: self.creates_security_group,
             components: components::declared(),
             client,
             releases: self.releases.clone(),

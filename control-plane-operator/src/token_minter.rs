@@ -3,7 +3,7 @@
 //!
 //! Control plane components use it for clouds that trust the hosted cluster's issuer, and for its API.
 
-mod mint;
+pub(crate) mod mint;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -42,11 +42,12 @@ impl Minter {
             return true;
         }
         match context.platform() {
-            PlatformType::Aws => true,
+            PlatformType::Aws | PlatformType::Gcp => true,
             PlatformType::Azure => context.settings.managed_service.as_deref() != Some(ARO),
             PlatformType::IbmCloud => false,
             PlatformType::KubeVirt
             | PlatformType::Agent
+            | PlatformType::OpenStack
             | PlatformType::PowerVs
             | PlatformType::None => context.predicates == crate::Predicates::Ignored,
         }

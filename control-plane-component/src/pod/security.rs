@@ -1,5 +1,6 @@
 //! Token mounts and security contexts of pods.
 
+use api::hypershift::v1beta1::platform::PlatformType;
 use k8s_openapi::api::core::v1::{
     Capabilities, PodSecurityContext, PodSpec, PodTemplateSpec, SeccompProfile, SecurityContext,
 };
@@ -22,11 +23,19 @@ pub(super) fn token(component: &Component, template: &mut PodTemplateSpec) {
 }
 
 /// Sets the user of pods, and what the pod security standard `restricted` requires, if the management cluster has no
-/// security context constraints (SCCs), which complete pods. Older SCCs reject pods that name a seccomp profile.
+/// security context constraints (SCCs), which complete pods. Older SCCs reject pods that name a seccomp profile. On Google
+/// Cloud, containers have the same restrictions in any case.
 pub(super) fn context(component: &Component, context: &Context<'_>, pod: &mut PodSpec) {
-    let Some(uid) = context.settings.uid else {
-        return;
-    };
+    if let Some(uid) = context.settings.uid {
+        user(component, uid, pod);
+    }
+    let is_gcp = context.is_on(PlatformType::Gcp);
+    if context.settings.uid.is_some() || is_gcp {
+        restrict(pod, is_gcp.then_some(true));
+    }
+}
+
+fn user(component: &Component, uid: i64, pod: &mut PodSpec) {
     let security = pod
         .security_context
         .get_or_insert_with(PodSecurityContext::default);
@@ -41,11 +50,15 @@ pub(super) fn context(component: &Component, context: &Context<'_>, pod: &mut Po
             type_: "RuntimeDefault".to_owned(),
             localhost_profile: None,
         });
+}
+
+fn restrict(pod: &mut PodSpec, run_as_non_root: Option<bool>) {
     for container in containers_mut(pod) {
         let security = container
             .security_context
             .get_or_insert_with(SecurityContext::default);
         security.allow_privilege_escalation = Some(false);
+        security.run_as_non_root = run_as_non_root.or(security.run_as_non_root);
         let capabilities = security
             .capabilities
             .get_or_insert_with(Capabilities::default);

@@ -163,6 +163,17 @@ fn pods_are_hardened_and_mount_tokens_only_if_needed() {
 }
 
 #[test]
+fn containers_on_google_cloud_do_not_run_as_root() {
+    for (platform, expected) in [("None", Value::Null), ("GCP", json!(true))] {
+        let platform = json!({ "type": platform });
+        let workload = rendered(|it| it, &[("spec/platform", platform)], Vec::new());
+        let security = &pod(&workload)["containers"][0]["securityContext"];
+        assert_eq!(security["runAsNonRoot"], expected, "{security}");
+        assert_eq!(security["capabilities"]["drop"], json!(["ALL"]));
+    }
+}
+
+#[test]
 fn live_resource_requests_are_kept_unless_overridden() {
     let mut live: Value = serde_saphyr::from_str(DEPLOYMENT[0].yaml).unwrap();
     live["spec"]["template"]["spec"]["containers"][0]["resources"] =

@@ -2,11 +2,11 @@
 
 pub(crate) mod azure;
 pub(crate) mod health_probe;
-pub(crate) mod ini;
 pub(crate) mod key_vault;
 pub(crate) mod kubevirt;
 
 use control_plane_component::declaration::{Minter, TokenFor};
+pub(crate) use control_plane_component::ini;
 use control_plane_component::{Context, Error, Predicates, Result, TokenFrom};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde::de::DeserializeOwned;
@@ -41,14 +41,8 @@ pub(crate) fn put(config_map: &mut ConfigMap, key: &str, text: String) {
     data.insert(key.to_owned(), text);
 }
 
-/// Whether the cluster is on a platform that the API does not offer: never, until it does.
-pub(crate) fn is_on_unoffered(context: &Context<'_>, platform: &str) -> bool {
-    json!(context.platform()) == platform
-}
-
-/// Reads the settings of a platform that the API does not offer. They are empty where all components are rendered,
-/// whatever the platform.
-pub(crate) fn unoffered<T: DeserializeOwned + Default>(
+/// Reads a part of the settings of a platform. They are empty where all components are rendered, whatever the platform.
+pub(crate) fn settings<T: DeserializeOwned + Default>(
     context: &Context<'_>,
     name: &str,
 ) -> Result<T> {

@@ -74,6 +74,8 @@ pub(super) struct Cache {
     kinds: Vec<Kind>,
     state: Mutex<State>,
     changed: Notify,
+    /// Counts changes, for controllers beside the one of the control plane.
+    changes: watch::Sender<u64>,
 }
 
 // === impl Cache ===
@@ -106,6 +108,7 @@ impl Cache {
             kinds: kinds.collect(),
             state: Mutex::default(),
             changed: Notify::new(),
+            changes: watch::Sender::new(0),
         }
     }
 
@@ -127,6 +130,7 @@ impl Cache {
                         kind.synced.send_replace(true);
                     }
                     self.changed.notify_one();
+                    self.changes.send_modify(|changes| *changes += 1);
                 }
                 Err(error) => {
                     if is_absent(&error) {
@@ -158,6 +162,11 @@ impl Cache {
     /// Completes after the next change.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;
+    }
+
+    /// Counts changes.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     /// Returns all objects except the HostedControlPlane.

@@ -64,15 +64,10 @@ pub(super) fn next_step(hcp: &HostedControlPlane, now: Timestamp) -> DeletionSte
     if !has_finalizer {
         return DeletionStep::Done;
     }
-    let conditions = hcp
-        .status
-        .as_ref()
-        .map_or(&[][..], |status| &status.conditions);
-    let find = |type_: Type| conditions.iter().find(|it| it.type_ == type_.as_str());
-    let destroyed = find(Type::CloudResourcesDestroyed);
-    let is_cleaned_up = destroyed.is_some_and(has_ended);
+    let destroyed = find(hcp, Type::CloudResourcesDestroyed);
+    let is_cleaned_up = has_cleanup_ended(hcp) && !awaits_security_group(hcp);
     // The time begins again when the cleanup gets further.
-    let progress = destroyed.or_else(|| find(Type::CvoScaledDown));
+    let progress = destroyed.or_else(|| find(hcp, Type::CvoScaledDown));
     let since = progress.map_or(since.0, |it| it.last_transition_time.0.max(since.0));
     let waited = Duration::try_from(now.duration_since(since)).unwrap_or_default();
     if is_cleaned_up || !is_cleanup_enabled || waited > CLEANUP_TIMEOUT {
@@ -82,8 +77,34 @@ pub(super) fn next_step(hcp: &HostedControlPlane, now: Timestamp) -> DeletionSte
     }
 }
 
-fn has_ended(destroyed: &Condition) -> bool {
-    destroyed.status == "True" || TERMINAL.contains(&destroyed.reason.as_str())
+fn find(hcp: &HostedControlPlane, type_: Type) -> Option<&Condition> {
+    let status = hcp.status.as_ref()?;
+    let mut conditions = status.conditions.iter();
+    conditions.find(|it| it.type_ == type_.as_str())
+}
+
+/// Whether the hosted cluster has cleaned up its cloud resources, or has given up.
+pub(super) fn has_cleanup_ended(hcp: &HostedControlPlane) -> bool {
+    let destroyed = find(hcp, Type::CloudResourcesDestroyed);
+    destroyed.is_some_and(|it| it.status == "True" || TERMINAL.contains(&it.reason.as_str()))
+}
+
+/// Whether there is a security group of nodes that can be deleted: AWS has to accept the cluster's tokens.
+fn awaits_security_group(hcp: &HostedControlPlane) -> bool {
+    let is = |type_: Type| find(hcp, type_).is_some_and(|it| it.status == "True");
+    security_group(hcp).is_some()
+        && is(Type::ValidAwsIdentityProvider)
+        && !is(Type::AwsDefaultSecurityGroupDeleted)
+}
+
+/// The ID of the security group of nodes, if there is one.
+pub(super) fn security_group(hcp: &HostedControlPlane) -> Option<&str> {
+    let platform = hcp.status.as_ref()?.platform.as_ref()?;
+    platform
+        .aws
+        .as_ref()?
+        .default_worker_security_group_id
+        .as_deref()
 }
 
 /// Whether the cluster version operator is stopped, if it should be.

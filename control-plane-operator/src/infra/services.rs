@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 const EXTERNAL_DNS: &str = "external-dns.alpha.kubernetes.io/hostname";
 const AWS: &str = "service.beta.kubernetes.io/aws-load-balancer";
 const AZURE_INTERNAL: &str = "service.beta.kubernetes.io/azure-load-balancer-internal";
+const GCP_TYPE: &str = "networking.gke.io/load-balancer-type";
 
 /// A builder of Services.
 pub(crate) struct Service {
@@ -98,6 +99,7 @@ impl Service {
                 }
             }
             (PlatformType::Azure, Reach::Private) => set(AZURE_INTERNAL.to_owned(), "true"),
+            (PlatformType::Gcp, Reach::Private) => set(GCP_TYPE.to_owned(), "Internal"),
             _ => {}
         }
     }

@@ -10,11 +10,11 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use jiff::Timestamp;
 use support::aws::credentials::{self, Source, token_service};
-use support::aws::{self, Credentials, Scope, domain};
+use support::aws::{self, Credentials, Scope};
 use support::xml;
 
 use super::parts::Parts;
-use super::{Error, Http, Variable, encoded, encoded_path};
+use super::{Error, Http, Variable, encoded};
 
 pub(crate) use support::aws::endpoint;
 
@@ -87,15 +87,14 @@ fn source(file: Option<&Path>, variable: Variable<'_>) -> Result<Source, Error> 
 // === impl Bucket ===
 
 impl Bucket {
-    /// The URL of an object. Names with a dot are no label below the domain of the certificate.
+    /// The URL of an object.
     fn url(&self, key: &str) -> String {
-        let (name, key) = (&self.name, encoded_path(key));
-        let service = format!("s3.{}.{}", self.region, domain(&self.region));
-        match &self.endpoint {
-            Some(endpoint) => format!("{endpoint}/{name}/{key}"),
-            None if name.contains('.') => format!("https://{service}/{name}/{key}"),
-            None => format!("https://{name}.{service}/{key}"),
-        }
+        let bucket = aws::s3::Bucket {
+            name: &self.name,
+            region: &self.region,
+            endpoint: self.endpoint.as_deref(),
+        };
+        bucket.url(key)
     }
 }
 

@@ -21,17 +21,17 @@ const MIN_RENEWAL: Duration = Duration::from_secs(10);
 
 /// A service account, and the audience of its token.
 #[derive(Debug, Clone)]
-pub(super) struct Account {
-    pub(super) namespace: String,
-    pub(super) name: String,
-    pub(super) audience: String,
-    pub(super) lifetime: Duration,
+pub(crate) struct Account {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) audience: String,
+    pub(crate) lifetime: Duration,
 }
 
 /// A token and its remaining lifetime.
-pub(super) struct Token {
-    pub(super) token: String,
-    pub(super) lifetime: Duration,
+pub(crate) struct Token {
+    pub(crate) token: String,
+    pub(crate) lifetime: Duration,
 }
 
 /// The `TokenRequest` has no token in its status.
@@ -48,21 +48,26 @@ struct NoKubeconfig {
 }
 
 /// Returns when to renew a token: after 80% of its lifetime.
-pub(super) fn renewal(lifetime: Duration) -> Duration {
+pub(crate) fn renewal(lifetime: Duration) -> Duration {
     (lifetime * 4 / 5).max(MIN_RENEWAL)
 }
 
 /// Reads the kubeconfig of the hosted cluster from a Secret in the management cluster.
-pub(super) async fn config_of_secret(namespace: &str, name: &str) -> Result<kube::Config, Failure> {
+pub(crate) async fn config_of_secret(namespace: &str, name: &str) -> Result<kube::Config, Failure> {
     let client = support::client::connect(kube::Config::infer().await?)?;
     let secrets: Api<Secret> = Api::namespaced(client, namespace);
-    let secret = secrets.get(name).await?;
+    config_of(&secrets.get(name).await?).await
+}
+
+/// The kubeconfig of the hosted cluster in a Secret.
+pub(crate) async fn config_of(secret: &Secret) -> Result<kube::Config, Failure> {
+    let metadata = &secret.metadata;
     let unusable = || NoKubeconfig {
-        namespace: namespace.to_owned(),
-        name: name.to_owned(),
+        namespace: metadata.namespace.clone().unwrap_or_default(),
+        name: metadata.name.clone().unwrap_or_default(),
     };
-    let data = secret.data.unwrap_or_default();
-    let text = data.get(KEY).ok_or_else(unusable)?;
+    let data = secret.data.as_ref();
+    let text = data.and_then(|it| it.get(KEY)).ok_or_else(unusable)?;
     let text = std::str::from_utf8(&text.0).map_err(|_| unusable())?;
     // The parser's error is dropped, because it would quote the file.
     let kubeconfig = Kubeconfig::from_yaml(text).map_err(|_| unusable())?;
@@ -74,7 +79,7 @@ pub(super) async fn config_of_secret(namespace: &str, name: &str) -> Result<kube
 
 impl Account {
     /// Requests a token; creates the service account if it does not exist.
-    pub(super) async fn mint(&self, client: &kube::Client) -> Result<Token, Failure> {
+    pub(crate) async fn mint(&self, client: &kube::Client) -> Result<Token, Failure> {
         match self.request(client).await {
             Err(error) if is_missing(&error) => self.create(client).await?,
             response => return Ok(token(response?)?),

@@ -9,6 +9,8 @@ use api::hypershift::v1beta1::platform::azure::identity::{
     AzureAuthenticationType, AzureControlPlaneManagedIdentities, AzureManagedIdentity,
     AzureWorkloadIdentities,
 };
+use control_plane_component::azure::{self, certificate_mount, certificate_volume};
+pub(crate) use control_plane_component::azure::{Resource, certificate};
 use control_plane_component::settings::ARO;
 use control_plane_component::{Context, Error, Result};
 use k8s_openapi::api::core::v1::PodSpec;
@@ -18,12 +20,6 @@ use serde_json::{Value, json};
 use super::super::edit;
 
 const AUTHENTICATION: &str = "field spec.platform.azure.azureAuthenticationConfig";
-/// Where certificates of managed identities are mounted.
-const CERTIFICATES: &str = "/mnt/certs";
-/// Types of resources of the network, nested ones after their parents.
-const VNET: &[&str] = &["virtualNetworks"];
-const SUBNET: &[&str] = &["virtualNetworks", "subnets"];
-const SECURITY_GROUP: &[&str] = &["networkSecurityGroups"];
 
 /// Whether components use managed identities.
 pub(crate) fn uses_managed_identities(context: &Context<'_>) -> bool {
@@ -66,33 +62,14 @@ pub(crate) fn platform<'a>(context: &Context<'a>) -> Result<&'a AzurePlatformSpe
     super::section(context.spec().platform.azure.as_ref(), "azure")
 }
 
-/// Path of an identity's certificate.
-pub(crate) fn certificate(identity: &AzureManagedIdentity) -> Result<String> {
-    Ok(format!("{CERTIFICATES}/{}", vault_object(identity)?))
-}
-
 /// Spec of a `SecretProviderClass`, with which the CSI driver mounts the certificate of an identity.
 pub(crate) fn secret_provider_class(
     context: &Context<'_>,
     identity: &AzureManagedIdentity,
 ) -> Result<Value> {
     let vault = &managed_identities(context)?.managed_identities_key_vault;
-    let encoding = json!(identity.object_encoding);
-    // A YAML text within the object: the name is validated, and the encoding is one of three words.
-    let objects = format!(
-        "\narray:\n  - |\n    objectName: {}\n    objectEncoding: {}\n    objectType: secret\n",
-        vault_object(identity)?,
-        encoding.as_str().unwrap_or_default(),
-    );
     let client = context.settings.azure_key_vault_client_id.as_deref();
-    Ok(json!({ "provider": "azure", "parameters": {
-        "usePodIdentity": "false",
-        "useVMManagedIdentity": "true",
-        "userAssignedIdentityID": client.unwrap_or_default(),
-        "keyvaultName": vault.name,
-        "tenantId": vault.tenant_id,
-        "objects": objects,
-    } }))
+    azure::secret_provider_class(vault, identity, client)
 }
 
 /// Mounts the certificate of a `SecretProviderClass` in a container.
@@ -104,30 +81,10 @@ pub(crate) fn mount_certificate(
 ) -> Result<()> {
     let container = edit::container(pod, container)?;
     let mounts = container.volume_mounts.get_or_insert_default();
-    mounts.push(edit::from_json(
-        json!({ "name": volume, "mountPath": CERTIFICATES, "readOnly": true }),
-    ));
+    mounts.push(edit::from_json(certificate_mount(volume)));
     let volumes = pod.volumes.get_or_insert_default();
-    volumes.push(edit::from_json(json!({ "name": volume, "csi": {
-        "driver": "secrets-store.csi.k8s.io",
-        "readOnly": true,
-        "volumeAttributes": { "secretProviderClass": class },
-    } })));
+    volumes.push(edit::from_json(certificate_volume(volume, class)));
     Ok(())
-}
-
-/// Name of an identity's certificate in the key vault. It is part of a path, and of a YAML text.
-fn vault_object(identity: &AzureManagedIdentity) -> Result<&str> {
-    let name = identity.credentials_secret_name.as_str();
-    let is_known = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-    if !name.is_empty() && name.bytes().all(is_known) {
-        return Ok(name);
-    }
-    Err(Error::Invalid {
-        field: "credentialsSecretName of a managed identity".to_owned(),
-        value: name.to_owned(),
-        hint: "write letters, digits and hyphens".to_owned(),
-    })
 }
 
 /// The configuration file `cloud.conf` of Azure's cloud provider and CSI drivers, which is JSON.
@@ -178,7 +135,7 @@ pub(crate) struct CloudConfig {
 impl CloudConfig {
     /// What the files of all components have: the cloud, and the cluster's place in it.
     pub(crate) fn of(azure: &AzurePlatformSpec) -> Result<Self> {
-        let vnet = Resource::parse("vnetID", &azure.vnet_id, VNET)?;
+        let vnet = Resource::vnet(azure)?;
         let cloud = json!(azure.cloud);
         Ok(Self {
             cloud: cloud.as_str().unwrap_or_default().to_owned(),
@@ -202,122 +159,5 @@ impl CloudConfig {
     /// Formats the file.
     pub(crate) fn text(&self) -> String {
         format!("{:#}", json!(self))
-    }
-}
-
-/// A resource of the network, by its ID.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Resource<'a> {
-    /// Its resource group.
-    pub(crate) group: &'a str,
-    /// Its name.
-    pub(crate) name: &'a str,
-}
-
-// === impl Resource ===
-
-impl<'a> Resource<'a> {
-    /// The subnet of the nodes.
-    pub(crate) fn subnet(azure: &'a AzurePlatformSpec) -> Result<Self> {
-        Self::parse("subnetID", &azure.subnet_id, SUBNET)
-    }
-
-    /// The security group of the nodes' subnet.
-    pub(crate) fn security_group(azure: &'a AzurePlatformSpec) -> Result<Self> {
-        Self::parse("securityGroupID", &azure.security_group_id, SECURITY_GROUP)
-    }
-
-    /// Parses `/subscriptions/ID/resourceGroups/GROUP/providers/Microsoft.Network/TYPE/NAME`, where types may be
-    /// nested. Azure compares words of IDs without case.
-    fn parse(field: &str, id: &'a str, types: &[&str]) -> Result<Self> {
-        let invalid = || Error::Invalid {
-            field: format!("spec.platform.azure.{field}"),
-            value: id.to_owned(),
-            hint: format!(
-                "write /subscriptions/ID/resourceGroups/GROUP/providers/Microsoft.Network/{}/NAME",
-                types.join("/NAME/")
-            ),
-        };
-        let parts: Vec<_> = id.split('/').collect();
-        let head = [
-            "",
-            "subscriptions",
-            "",
-            "resourceGroups",
-            "",
-            "providers",
-            "Microsoft.Network",
-        ];
-        let nested = types.iter().flat_map(|type_| [*type_, ""]);
-        let pattern: Vec<_> = head.into_iter().chain(nested).collect();
-        let is_match = parts.len() == pattern.len()
-            && parts[0].is_empty()
-            && parts.iter().zip(&pattern).skip(1).all(|(part, word)| {
-                !part.is_empty() && (word.is_empty() || part.eq_ignore_ascii_case(word))
-            });
-        match (parts.get(4), parts.last()) {
-            (Some(group), Some(name)) if is_match => Ok(Self { group, name }),
-            _ => Err(invalid()),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn resource_ids_are_parsed_by_type() {
-        let id = |rest: &str| format!("/subscriptions/s/resourceGroups/g/providers/{rest}");
-        for (id, types, expected) in [
-            (id("Microsoft.Network/virtualNetworks/v"), VNET, Some("v")),
-            (id("microsoft.network/VIRTUALNETWORKS/v"), VNET, Some("v")),
-            (
-                id("Microsoft.Network/virtualNetworks/v/subnets/n"),
-                SUBNET,
-                Some("n"),
-            ),
-            (
-                id("Microsoft.Network/networkSecurityGroups/n"),
-                SECURITY_GROUP,
-                Some("n"),
-            ),
-            (id("Microsoft.Network/networkSecurityGroups/n"), VNET, None),
-            (id("Microsoft.Compute/virtualNetworks/v"), VNET, None),
-            (id("Microsoft.Network/virtualNetworks/"), VNET, None),
-            (
-                id("Microsoft.Network/virtualNetworks/v/subnets/n"),
-                VNET,
-                None,
-            ),
-            (
-                "/subscriptions/s/resourceGroups//providers/Microsoft.Network/virtualNetworks/v"
-                    .to_owned(),
-                VNET,
-                None,
-            ),
-            ("v".to_owned(), VNET, None),
-            (String::new(), VNET, None),
-        ] {
-            let found = Resource::parse("vnetID", &id, types).ok();
-            let expected = expected.map(|name| Resource { group: "g", name });
-            assert_eq!(found, expected, "{id}");
-        }
-    }
-
-    /// Check T16: a name is not a way to other objects of the vault, or out of the directory.
-    #[test]
-    fn names_of_certificates_cannot_add_objects() {
-        for (name, expected) in [
-            ("cloud-provider", true),
-            ("a\n    objectName: b", false),
-            ("../a", false),
-            ("", false),
-        ] {
-            let identity: AzureManagedIdentity = edit::from_json(json!({
-                "credentialsSecretName": name, "objectEncoding": "utf-8",
-            }));
-            assert_eq!(certificate(&identity).is_ok(), expected, "{name:?}");
-        }
     }
 }

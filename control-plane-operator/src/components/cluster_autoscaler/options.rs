@@ -33,9 +33,11 @@ pub(super) fn flags(requested: Option<&ClusterAutoscaling>, platform: PlatformTy
     let of_cloud = match platform {
         PlatformType::Aws => &IGNORED_ON_AWS[..],
         PlatformType::Azure => &IGNORED_ON_AZURE,
-        PlatformType::IbmCloud
+        PlatformType::Gcp
+        | PlatformType::IbmCloud
         | PlatformType::KubeVirt
         | PlatformType::Agent
+        | PlatformType::OpenStack
         | PlatformType::PowerVs
         | PlatformType::None => &[],
     };

@@ -40,7 +40,9 @@ pub(super) fn all(context: &Context<'_>) -> Vec<Operand> {
 /// Whether a controller assigns addresses of the cloud to nodes.
 fn assigns_addresses(context: &Context<'_>) -> bool {
     match context.platform() {
-        PlatformType::Aws | PlatformType::Azure => true,
+        PlatformType::Aws | PlatformType::Azure | PlatformType::Gcp | PlatformType::OpenStack => {
+            true
+        }
         PlatformType::IbmCloud
         | PlatformType::KubeVirt
         | PlatformType::Agent

@@ -81,9 +81,11 @@ fn drivers(context: &Context<'_>) -> &'static [Driver] {
     match context.platform() {
         PlatformType::Aws => &[EBS],
         PlatformType::Azure => &[DISK, FILE],
-        PlatformType::IbmCloud
+        PlatformType::Gcp
+        | PlatformType::IbmCloud
         | PlatformType::KubeVirt
         | PlatformType::Agent
+        | PlatformType::OpenStack
         | PlatformType::PowerVs
         | PlatformType::None => &[],
     }

@@ -66,8 +66,10 @@ pub(super) fn is_storage_managed(context: &Context<'_>) -> bool {
         PlatformType::IbmCloud | PlatformType::PowerVs => false,
         PlatformType::Aws
         | PlatformType::Azure
+        | PlatformType::Gcp
         | PlatformType::KubeVirt
         | PlatformType::Agent
+        | PlatformType::OpenStack
         | PlatformType::None => true,
     }
 }

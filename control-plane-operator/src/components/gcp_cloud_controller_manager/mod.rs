@@ -1,7 +1,8 @@
 //! gcp-cloud-controller-manager: nodes and load balancers on Google Cloud.
 //!
-//! The API does not offer this platform: the component runs when it does.
+//! The platform is part of the API's technology preview.
 
+use api::hypershift::v1beta1::platform::PlatformType;
 use control_plane_component::{Component, Context, Result, Workload, assets};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde::Deserialize;
@@ -35,10 +36,10 @@ pub(super) fn component() -> Component {
         assets!("config.yaml", "deployment.yaml"),
     )
     .zone_spread()
-    .enabled_if(|context| cloud::is_on_unoffered(context, "GCP"))
+    .enabled_if(|context| context.is_on(PlatformType::Gcp))
     .minter(cloud::minter("cloud-controller-manager", "kubeconfig"))
     .manifest("config.yaml", |context, config: &mut ConfigMap| {
-        let gcp = cloud::unoffered(context, "gcp")?;
+        let gcp = cloud::settings(context, "gcp")?;
         let file = config_file(&gcp, &context.spec().infra_id)?;
         cloud::put(config, "cloud.conf", file);
         Ok(())

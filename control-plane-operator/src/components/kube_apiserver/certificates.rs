@@ -66,9 +66,11 @@ fn webhooks(context: &Context<'_>) -> Vec<Leaf> {
             .form(Form::LocalKubeconfig),
             serving("azure-workload-identity-webhook-serving-cert"),
         ],
-        PlatformType::IbmCloud
+        PlatformType::Gcp
+        | PlatformType::IbmCloud
         | PlatformType::KubeVirt
         | PlatformType::Agent
+        | PlatformType::OpenStack
         | PlatformType::PowerVs
         | PlatformType::None => Vec::new(),
     }

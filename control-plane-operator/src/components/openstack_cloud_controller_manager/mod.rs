@@ -1,19 +1,18 @@
 //! openstack-cloud-controller-manager: nodes and load balancers on OpenStack.
 //!
-//! The API does not offer this platform: the component runs when it does.
+//! The platform is part of the API's technology preview.
 
+use api::hypershift::v1beta1::platform::PlatformType;
+use control_plane_component::openstack::{AUTHORITIES, AUTHORITIES_FILE, CloudConfig};
 use control_plane_component::{Component, Context, Error, Result, Workload, assets};
 use k8s_openapi::api::core::v1::{ConfigMap, PodSpec};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::cloud::ini::Ini;
 use super::{cloud, edit, flags};
 
 /// The field with the settings.
 const FIELD: &str = "openstack";
-/// Directory of the cloud's CA certificates, and the key and file of them.
-const AUTHORITIES: (&str, &str) = ("/etc/pki/ca-trust/extracted/pem", "ca-bundle.pem");
 
 /// The settings `spec.platform.openstack`, as far as this component reads them.
 #[derive(Debug, Default, Deserialize)]
@@ -51,14 +50,14 @@ pub(super) fn component() -> Component {
         assets!("config.yaml", "deployment.yaml", "trusted-ca.yaml"),
     )
     .zone_spread()
-    .enabled_if(|context| cloud::is_on_unoffered(context, "OpenStack"))
+    .enabled_if(|context| context.is_on(PlatformType::OpenStack))
     .manifest("config.yaml", config)
     .manifest("trusted-ca.yaml", trusted_ca)
     .adapt(adapt)
 }
 
 fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
-    let openstack: OpenStack = cloud::unoffered(context, FIELD)?;
+    let openstack: OpenStack = cloud::settings(context, FIELD)?;
     let credentials = Credentials::read(context, &openstack)?;
     let pod = edit::pod(workload);
     let manager = edit::container(pod, cloud::MANAGER)?;
@@ -78,7 +77,7 @@ fn adapt_volumes(pod: &mut PodSpec, secret: &str, credentials: &Credentials) -> 
     if credentials.authorities.is_none() {
         return Ok(());
     }
-    let (directory, file) = AUTHORITIES;
+    let (directory, file) = (AUTHORITIES, AUTHORITIES_FILE);
     let manager = edit::container(pod, cloud::MANAGER)?;
     let mounts = manager.volume_mounts.get_or_insert_default();
     mounts.push(edit::from_json(
@@ -94,7 +93,7 @@ fn adapt_volumes(pod: &mut PodSpec, secret: &str, credentials: &Credentials) -> 
 }
 
 fn config(context: &Context<'_>, config_map: &mut ConfigMap) -> Result<()> {
-    let openstack: OpenStack = cloud::unoffered(context, FIELD)?;
+    let openstack: OpenStack = cloud::settings(context, FIELD)?;
     let credentials = Credentials::read(context, &openstack)?;
     let networking = context.networking();
     let machines = networking.map(|networking| &networking.machine_network);
@@ -103,15 +102,19 @@ fn config(context: &Context<'_>, config_map: &mut ConfigMap) -> Result<()> {
     let file = config_file(&openstack, &credentials, &machines)?;
     cloud::put(config_map, "cloud.conf", file);
     if let Some(authorities) = credentials.authorities {
-        cloud::put(config_map, AUTHORITIES.1, authorities);
+        cloud::put(config_map, AUTHORITIES_FILE, authorities);
     }
     Ok(())
 }
 
 fn trusted_ca(context: &Context<'_>, config_map: &mut ConfigMap) -> Result<()> {
-    let openstack: OpenStack = cloud::unoffered(context, FIELD)?;
+    let openstack: OpenStack = cloud::settings(context, FIELD)?;
     let authorities = Credentials::read(context, &openstack)?.authorities;
-    cloud::put(config_map, AUTHORITIES.1, authorities.unwrap_or_default());
+    cloud::put(
+        config_map,
+        AUTHORITIES_FILE,
+        authorities.unwrap_or_default(),
+    );
     Ok(())
 }
 
@@ -120,40 +123,14 @@ fn config_file(
     credentials: &Credentials,
     machines: &[&str],
 ) -> Result<String> {
-    let cloud_name = &openstack.identity_ref.cloud_name;
-    let mut file = Ini::default()
-        .section("Global")
-        .fixed("use-clouds", "true")
-        .fixed("clouds-file", "/etc/openstack/secret/clouds.yaml")
-        .set(
-            "cloud",
-            ("spec.platform.openstack.identityRef.cloudName", cloud_name),
-        )?;
-    if credentials.authorities.is_some() {
-        let (directory, name) = AUTHORITIES;
-        file = file.fixed("ca-file", &format!("{directory}/{name}"));
-    }
-    file = file
-        .section("LoadBalancer")
-        .fixed("max-shared-lb", "1")
-        .fixed("manage-security-groups", "true");
-    if let Some(id) = &openstack.external_network.id {
-        let field = "spec.platform.openstack.externalNetwork.id";
-        file = file.set("floating-network-id", (field, id))?;
-    }
-    let machines = machines.join(",");
-    let file = file.section("Networking").set(
-        "address-sort-order",
-        ("spec.networking.machineNetwork", &machines),
-    )?;
-    let own = &credentials.config;
-    // A last line without an end would run into the next one.
-    let end = if own.is_empty() || own.ends_with('\n') {
-        ""
-    } else {
-        "\n"
+    let config = CloudConfig {
+        own: &credentials.config,
+        cloud: &openstack.identity_ref.cloud_name,
+        external_network: openstack.external_network.id.as_deref(),
+        machines,
+        has_authorities: credentials.authorities.is_some(),
     };
-    Ok(format!("{own}{end}{}", file.text()))
+    config.text()
 }
 
 // === impl Credentials ===

@@ -44,6 +44,7 @@ fn operator(client: kube::Client, settings: Settings) -> Operator {
         settings,
         namespace: NAMESPACE.to_owned(),
         operate_on: String::new(),
+        creates_security_group: false,
         client,
         releases: payload::Releases::new(payload::Options::default()).unwrap(),
         components: components::declared(),

@@ -164,8 +164,10 @@ fn has_cloud_provider(platform: PlatformType) -> bool {
     match platform {
         PlatformType::Aws
         | PlatformType::Azure
+        | PlatformType::Gcp
         | PlatformType::IbmCloud
         | PlatformType::KubeVirt
+        | PlatformType::OpenStack
         | PlatformType::PowerVs => true,
         PlatformType::Agent | PlatformType::None => false,
     }

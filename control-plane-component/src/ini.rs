@@ -3,20 +3,20 @@
 //! The format has no escapes that all readers agree on. A value with a line break would add settings of its own, and
 //! some settings run programs or name files of the pod.
 
-use control_plane_component::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Characters that start a comment, quote, or continue a line in some readers.
 const SPECIAL: [u8; 6] = *b"\"'\\;#`";
 
 /// A file with sections of settings.
 #[derive(Debug, Default)]
-pub(crate) struct Ini(Vec<String>);
+pub struct Ini(Vec<String>);
 
 // === impl Ini ===
 
 impl Ini {
     /// Begins a section.
-    pub(crate) fn section(mut self, name: &str) -> Self {
+    pub fn section(mut self, name: &str) -> Self {
         if !self.0.is_empty() {
             self.0.push(String::new());
         }
@@ -25,18 +25,18 @@ impl Ini {
     }
 
     /// Adds a setting with a value of this program.
-    pub(crate) fn fixed(mut self, name: &str, value: &str) -> Self {
+    pub fn fixed(mut self, name: &str, value: &str) -> Self {
         self.0.push(format!("{name} = {value}"));
         self
     }
 
     /// Adds a setting with a value of a user. An error names the field that it is from.
-    pub(crate) fn set(self, name: &str, (field, value): (&str, &str)) -> Result<Self> {
+    pub fn set(self, name: &str, (field, value): (&str, &str)) -> Result<Self> {
         Ok(self.fixed(name, plain(field, value)?))
     }
 
     /// Formats the file.
-    pub(crate) fn text(self) -> String {
+    pub fn text(self) -> String {
         self.0.join("\n")
     }
 }

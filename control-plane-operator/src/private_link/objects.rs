@@ -1,0 +1,128 @@
+//! The objects of private links: AWSEndpointServices, and Services for names outside of the private zone. Pure.
+
+use api::hypershift::v1beta1::platform::aws::AwsEndpointAccess;
+use api::hypershift::v1beta1::services::{PublishingStrategyType, ServiceType};
+use api::hypershift::v1beta1::{AwsEndpointService, HostedControlPlane};
+use control_plane_component::Objects;
+use kube::{Resource as _, ResourceExt as _};
+use serde_json::{Value, json};
+
+use super::plan::{API_SERVER, ROUTER};
+
+/// The Services that are reached by private links; an AWSEndpointService has the name of its Service.
+pub(super) const LINKS: [&str; 2] = [API_SERVER, ROUTER];
+/// The finalizer of this controller: the endpoint goes first.
+pub(super) const FINALIZER: &str = "hypershift.openshift.io/control-plane-operator-finalizer";
+/// Label of Services for names outside of the private zone.
+const EXTERNAL: &str = "hypershift.openshift.io/external-private-service";
+const EXTERNAL_DNS: &str = "external-dns.alpha.kubernetes.io/hostname";
+/// Those Services, and what they lead to.
+pub(super) const EXTERNALS: [(&str, ServiceType); 2] = [
+    ("kube-apiserver-external-private", ServiceType::ApiServer),
+    ("oauth-external-private", ServiceType::OAuthServer),
+];
+
+/// The name of the load balancer of a Service, which is not being deleted.
+pub(super) fn balancer(objects: &Objects, service: &str) -> Option<String> {
+    let service = objects.get("", "Service", service)?;
+    if service["metadata"]["deletionTimestamp"].is_string() {
+        return None;
+    }
+    let host = service["status"]["loadBalancer"]["ingress"][0]["hostname"].as_str()?;
+    Some(balancer_name(host).to_owned())
+}
+
+/// The name of a load balancer in its DNS name: the first label, without what AWS adds.
+fn balancer_name(host: &str) -> &str {
+    let label = host.split('.').next().unwrap_or_default();
+    label.rsplit_once('-').map_or(label, |(name, _)| name)
+}
+
+/// Whether a cluster on AWS has private links.
+pub(super) fn is_private(hcp: &HostedControlPlane) -> bool {
+    let aws = hcp.spec.platform.aws.as_ref();
+    aws.is_some_and(|it| it.endpoint_access != AwsEndpointAccess::Public)
+}
+
+/// The AWSEndpointService of a load balancer. Its subnets are chosen by the hypershift-operator.
+pub(super) fn link(hcp: &HostedControlPlane, name: &str, balancer: &str) -> Value {
+    let aws = hcp.spec.platform.aws.as_ref();
+    let tags = aws.iter().flat_map(|it| &it.resource_tags);
+    let tags: Vec<_> = tags
+        .map(|it| json!({ "key": it.key, "value": it.value }))
+        .collect();
+    json!({
+        "metadata": {
+            "namespace": hcp.metadata.namespace,
+            "name": name,
+            "finalizers": [FINALIZER],
+            "ownerReferences": [owner(hcp)],
+        },
+        "spec": { "networkLoadBalancerName": balancer, "resourceTags": tags },
+    })
+}
+
+/// Whether an AWSEndpointService has all of this. Pure.
+pub(super) fn has(live: &AwsEndpointService, desired: &Value) -> bool {
+    let found = json!(live);
+    let spec = ["networkLoadBalancerName", "resourceTags"];
+    let empty = json!([]);
+    let is_same = |field: &&str| match (&found["spec"][*field], &desired["spec"][*field]) {
+        (Value::Null, wanted) => *wanted == empty,
+        (found, wanted) => found == wanted,
+    };
+    let owner = desired["metadata"]["ownerReferences"][0]["uid"].as_str();
+    let is_owned = live
+        .owner_references()
+        .iter()
+        .any(|it| Some(it.uid.as_str()) == owner);
+    let has_finalizer = live.finalizers().iter().any(|it| it == FINALIZER);
+    is_owned && has_finalizer && spec.iter().all(is_same)
+}
+
+/// The Services that lead clients in the cluster's network from names outside of the private zone to the endpoint of the router:
+/// where there is no public one, the published names are private.
+pub(super) fn externals(hcp: &HostedControlPlane, host: &str) -> Vec<Value> {
+    let aws = hcp.spec.platform.aws.as_ref();
+    if aws.is_none_or(|it| it.endpoint_access != AwsEndpointAccess::Private) {
+        return Vec::new();
+    }
+    let named = EXTERNALS.iter().filter_map(|(name, type_)| {
+        let mut services = hcp.spec.services.iter();
+        let service = services.find(|it| it.service == *type_)?;
+        let strategy = &service.service_publishing_strategy;
+        let route = strategy.route.as_ref()?;
+        let hostname = route.hostname.as_deref().filter(|it| !it.is_empty())?;
+        (strategy.type_ == PublishingStrategyType::Route).then_some((*name, hostname))
+    });
+    named
+        .map(|(name, hostname)| {
+            json!({
+                "metadata": {
+                    "namespace": hcp.metadata.namespace,
+                    "name": name,
+                    "labels": { EXTERNAL: "true" },
+                    "annotations": { EXTERNAL_DNS: hostname },
+                    "ownerReferences": [owner(hcp)],
+                },
+                "spec": { "type": "ExternalName", "externalName": host },
+            })
+        })
+        .collect()
+}
+
+/// Whether a Service is one of these.
+pub(super) fn is_external(labels: Option<&std::collections::BTreeMap<String, String>>) -> bool {
+    labels.is_some_and(|it| it.contains_key(EXTERNAL))
+}
+
+fn owner(hcp: &HostedControlPlane) -> Value {
+    json!({
+        "apiVersion": HostedControlPlane::api_version(&()),
+        "kind": HostedControlPlane::kind(&()),
+        "name": hcp.name_any(),
+        "uid": hcp.uid().unwrap_or_default(),
+        "controller": true,
+        "blockOwnerDeletion": true,
+    })
+}
