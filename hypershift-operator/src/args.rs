@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use api::features::{FEATURE_SET_ENV, FeatureSet};
 use api::group::GroupPair;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use control_plane_component::settings::CollectedMetrics;
@@ -146,6 +147,9 @@ pub struct RunArgs {
     /// Which hosted clusters this operator acts on.
     #[arg(long, value_enum, env = "HYPERSHIFT_SCOPE")]
     pub scope: Scope,
+    /// Feature set of the API: `Default` or `TechPreviewNoUpgrade`, which also has Google Cloud and OpenStack.
+    #[arg(long, value_name = "NAME", env = FEATURE_SET_ENV, default_value_t = FeatureSet::Default)]
+    pub feature_set: FeatureSet,
     /// Namespace that the operator runs in, which has its Lease.
     #[arg(long, value_name = "NAME", env = "POD_NAMESPACE")]
     pub namespace: String,
@@ -199,16 +203,27 @@ pub struct RunArgs {
     /// metrics that dashboards and alerts use.
     #[arg(long, value_enum, env = "METRICS_SET")]
     pub metrics_set: Option<CollectedMetrics>,
-    /// AWS region of private hosted clusters, in which the operator manages VPC endpoint services.
-    /// Accepted, and not used yet.
+    /// AWS region of the management cluster, in which the operator manages VPC endpoint services of private hosted clusters.
+    /// Without it, new private clusters on AWS are refused.
     #[arg(long, value_name = "REGION", env = "AWS_REGION")]
     pub aws_region: Option<String>,
-    /// File with the AWS credentials of the operator for VPC endpoint services. Accepted, and not used yet.
+    /// File with the AWS credentials of the operator for VPC endpoint services: a shared credentials file. Default: the
+    /// credentials of the environment.
     #[arg(long, value_name = "FILE", env = "AWS_SHARED_CREDENTIALS_FILE")]
     pub aws_shared_credentials_file: Option<PathBuf>,
+    /// Managed service that runs this operator, if any: ARO-HCP is Azure Red Hat OpenShift.
+    #[arg(long, value_name = "NAME", env = "MANAGED_SERVICE")]
+    pub managed_service: Option<String>,
+    /// Client ID of the identity that reads certificates of managed identities from Azure's key vaults. Required for hosted
+    /// clusters with managed identities.
+    #[arg(long, value_name = "ID", env = "ARO_HCP_KEY_VAULT_USER_CLIENT_ID")]
+    pub azure_key_vault_client_id: Option<String>,
     /// Time to complete work in progress after SIGTERM or SIGINT.
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub drain_timeout: Time,
+    /// Documents by which AWS validates tokens.
+    #[command(flatten, next_help_heading = "OIDC documents")]
+    pub oidc_storage: OidcStorageArgs,
     /// Capacity of machines.
     #[command(flatten, next_help_heading = "Scale from zero")]
     pub scale_from_zero: ScaleFromZeroArgs,
@@ -224,6 +239,20 @@ pub struct RunArgs {
     /// What is logged.
     #[command(flatten, next_help_heading = "Logging")]
     pub logging: LoggingArgs,
+}
+
+/// Where the documents are by which AWS validates tokens of hosted clusters.
+#[derive(Debug, Args)]
+pub struct OidcStorageArgs {
+    /// Bucket of S3 for the OIDC documents of hosted clusters on AWS, which everyone can read. Requires the other two.
+    #[arg(long, value_name = "NAME")]
+    pub oidc_storage_provider_s3_bucket_name: Option<String>,
+    /// Region of the bucket.
+    #[arg(long, value_name = "REGION")]
+    pub oidc_storage_provider_s3_region: Option<String>,
+    /// File with the credentials for it: a shared credentials file whose default profile may put, get and delete objects.
+    #[arg(long, value_name = "FILE")]
+    pub oidc_storage_provider_s3_credentials: Option<PathBuf>,
 }
 
 /// How the capacity of a machine is known before there is one.
@@ -255,12 +284,24 @@ pub struct ImageArgs {
     /// Images of the control-plane-operator.
     #[command(flatten)]
     pub operator: OperatorImageArgs,
+    /// Image of the Cluster API provider for Azure, in place of the one of the release.
+    #[arg(long, value_name = "IMAGE", env = "IMAGE_AZURE_CAPI_PROVIDER")]
+    pub azure_capi_provider_image: Option<String>,
     /// Image of the Cluster API provider for Agent. No release includes it.
     #[arg(long, value_name = "IMAGE", env = "IMAGE_AGENT_CAPI_PROVIDER")]
     pub agent_capi_provider_image: Option<String>,
     /// Image of the Cluster API provider for KubeVirt. No release includes it.
     #[arg(long, value_name = "IMAGE", env = "IMAGE_KUBEVIRT_CAPI_PROVIDER")]
     pub kubevirt_capi_provider_image: Option<String>,
+    /// Image of the Cluster API provider for Power Virtual Server, in place of the one of the release.
+    #[arg(long, value_name = "IMAGE", env = "IMAGE_POWERVS_CAPI_PROVIDER")]
+    pub powervs_capi_provider_image: Option<String>,
+    /// Image of the Cluster API provider for Google Cloud, in place of the one of the release.
+    #[arg(long, value_name = "IMAGE", env = "IMAGE_GCP_CAPI_PROVIDER")]
+    pub gcp_capi_provider_image: Option<String>,
+    /// Image of the Cluster API provider for OpenStack, in place of the one of the release.
+    #[arg(long, value_name = "IMAGE", env = "IMAGE_OPENSTACK_CAPI_PROVIDER")]
+    pub openstack_capi_provider_image: Option<String>,
     /// Registries.
     #[command(flatten)]
     pub releases: ReleaseArgs,

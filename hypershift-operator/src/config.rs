@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use api::features::FeatureSet;
 use api::group::GroupTable;
 use api::hypershift::v1beta1::monitoring::MetricsSet;
 use ownership::Scope;
@@ -10,7 +11,7 @@ use payload::{OperatorImages, Options, Overrides};
 use support::args::Address;
 use support::lease;
 
-use crate::args::{CapacityProvider, ImageArgs, RunArgs, ScaleFromZeroArgs};
+use crate::args::{CapacityProvider, ImageArgs, OidcStorageArgs, RunArgs, ScaleFromZeroArgs};
 use crate::error::Fatal;
 
 /// Lease of the operator of private types. The name is that of releases before them, so that an upgrade hands over.
@@ -55,10 +56,18 @@ pub(crate) struct Images {
     pub(crate) capi_proxy: Option<String>,
     /// The control-plane-operator, where the release's cannot be run.
     pub(crate) operator: OperatorImages,
+    /// Cluster API's provider for Azure, in place of the release's.
+    pub(crate) azure_provider: Option<String>,
     /// Cluster API's provider for Agent.
     pub(crate) agent_provider: Option<String>,
     /// Cluster API's provider for KubeVirt.
     pub(crate) kubevirt_provider: Option<String>,
+    /// Cluster API's provider for Power Virtual Server, in place of the release's.
+    pub(crate) power_vs_provider: Option<String>,
+    /// Cluster API's provider for Google Cloud, in place of the release's.
+    pub(crate) gcp_provider: Option<String>,
+    /// Cluster API's provider for OpenStack, in place of the release's.
+    pub(crate) openstack_provider: Option<String>,
     /// Which metrics of control planes are collected, where a cluster does not say so itself.
     pub(crate) metrics_set: Option<MetricsSet>,
     /// Registries that are replaced by others.
@@ -67,13 +76,30 @@ pub(crate) struct Images {
     pub(crate) insecure: Vec<String>,
 }
 
+/// The bucket with documents by which AWS validates tokens of hosted clusters, and how this operator writes to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OidcStorage {
+    pub(crate) bucket: String,
+    pub(crate) region: String,
+    /// A shared credentials file, which is read for each request: it may be replaced.
+    pub(crate) credentials: PathBuf,
+}
+
 /// Cloud settings of this operator.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Cloud {
+    /// The feature set of the operator, which decides about platforms.
+    pub(crate) features: FeatureSet,
     /// The region of AWS that it works in.
     pub(crate) aws_region: Option<String>,
     /// Its credentials on AWS.
     pub(crate) aws_credentials: Option<PathBuf>,
+    /// The managed service that runs this operator, if any.
+    pub(crate) managed_service: Option<String>,
+    /// Client ID of the identity that reads certificates of managed identities from key vaults of Azure.
+    pub(crate) azure_key_vault_client_id: Option<String>,
+    /// The bucket with documents by which AWS validates tokens of hosted clusters.
+    pub(crate) oidc: Option<OidcStorage>,
     /// The credentials for descriptions of instance types, if AWS provides them for NodePools without machines.
     pub(crate) scale_from_zero: Option<PathBuf>,
 }
@@ -108,11 +134,18 @@ impl Config {
                 ..images(&args.images)?
             },
             cloud: Cloud {
+                features: args.feature_set,
                 aws_region: args.aws_region.clone().filter(|it| !it.is_empty()),
                 aws_credentials: args
                     .aws_shared_credentials_file
                     .clone()
                     .filter(|it| !it.as_os_str().is_empty()),
+                managed_service: args.managed_service.clone().filter(|it| !it.is_empty()),
+                azure_key_vault_client_id: args
+                    .azure_key_vault_client_id
+                    .clone()
+                    .filter(|it| !it.is_empty()),
+                oidc: oidc_storage(&args.oidc_storage)?,
                 scale_from_zero: scale_from_zero(&args.scale_from_zero)?,
             },
             releases: args.images.releases.options().map_err(Fatal::file)?,
@@ -133,12 +166,62 @@ fn images(args: &ImageArgs) -> Result<Images, Fatal> {
     Ok(Images {
         capi_proxy: args.capi_proxy_image.clone(),
         operator: args.operator.images().map_err(Fatal::file)?,
+        azure_provider: args.azure_capi_provider_image.clone(),
         agent_provider: args.agent_capi_provider_image.clone(),
         kubevirt_provider: args.kubevirt_capi_provider_image.clone(),
+        power_vs_provider: args.powervs_capi_provider_image.clone(),
+        gcp_provider: args.gcp_capi_provider_image.clone(),
+        openstack_provider: args.openstack_capi_provider_image.clone(),
         metrics_set: None,
         overrides: Overrides::new(args.releases.registry_overrides.clone()),
         insecure: args.releases.registries.insecure_registries.clone(),
     })
+}
+
+/// The bucket for documents, if there is one.
+fn oidc_storage(args: &OidcStorageArgs) -> Result<Option<OidcStorage>, Fatal> {
+    let usage = |message: String| Fatal::Usage { message };
+    let OidcStorageArgs {
+        oidc_storage_provider_s3_bucket_name,
+        oidc_storage_provider_s3_region,
+        oidc_storage_provider_s3_credentials,
+    } = args;
+    let given = |flag: Option<&String>| flag.filter(|it| !it.is_empty()).cloned();
+    let bucket = given(oidc_storage_provider_s3_bucket_name.as_ref());
+    let region = given(oidc_storage_provider_s3_region.as_ref());
+    match (bucket, region, oidc_storage_provider_s3_credentials) {
+        (None, None, None) => Ok(None),
+        (Some(bucket), Some(region), Some(credentials)) => {
+            if !support::aws::is_region(&region) {
+                return Err(usage(format!(
+                    "--oidc-storage-provider-s3-region {region:?} is not a region (for example us-east-1)"
+                )));
+            }
+            let is_name = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-';
+            if !bucket.chars().all(is_name) {
+                return Err(usage(format!(
+                    "--oidc-storage-provider-s3-bucket-name {bucket:?} is not the name of a bucket without dots, which issuer \
+                     URLs need: it has lower-case letters, digits and dashes"
+                )));
+            }
+            if !credentials.is_file() {
+                return Err(usage(format!(
+                    "--oidc-storage-provider-s3-credentials {} is not a file: mount the Secret with the credentials",
+                    credentials.display()
+                )));
+            }
+            Ok(Some(OidcStorage {
+                bucket,
+                region,
+                credentials: credentials.clone(),
+            }))
+        }
+        _ => Err(usage(
+            "--oidc-storage-provider-s3-bucket-name, --oidc-storage-provider-s3-region and \
+             --oidc-storage-provider-s3-credentials require each other: set all or none"
+                .to_owned(),
+        )),
+    }
 }
 
 /// The file with credentials, if there is a provider.
@@ -255,6 +338,66 @@ mod tests {
         ] {
             let error = config(&flags).unwrap_err();
             assert!(matches!(error, Fatal::Usage { .. }), "{flags:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn oidc_documents_need_a_bucket_with_a_region_and_credentials() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let credentials = format!(
+            "--oidc-storage-provider-s3-credentials={}",
+            file.path().display()
+        );
+        let bucket = |name: &str| format!("--oidc-storage-provider-s3-bucket-name={name}");
+        let region = |name: &str| format!("--oidc-storage-provider-s3-region={name}");
+        let absent = "--oidc-storage-provider-s3-credentials=/does/not/exist".to_owned();
+        let storage = OidcStorage {
+            bucket: "documents".to_owned(),
+            region: "us-east-1".to_owned(),
+            credentials: file.path().to_owned(),
+        };
+        for (flags, expected) in [
+            (vec![], Ok(None)),
+            (
+                vec![
+                    bucket("documents"),
+                    region("us-east-1"),
+                    credentials.clone(),
+                ],
+                Ok(Some(storage)),
+            ),
+            (vec![bucket("documents")], Err("set all or none")),
+            (
+                vec![bucket("documents"), region("us-east-1")],
+                Err("set all or none"),
+            ),
+            (vec![credentials.clone()], Err("set all or none")),
+            (
+                vec![
+                    bucket("with.dots"),
+                    region("us-east-1"),
+                    credentials.clone(),
+                ],
+                Err("without dots"),
+            ),
+            (
+                vec![bucket("documents"), region("a/b"), credentials.clone()],
+                Err("is not a region"),
+            ),
+            (
+                vec![bucket("documents"), region("us-east-1"), absent],
+                Err("/does/not/exist is not a file"),
+            ),
+        ] {
+            let all: Vec<_> = flags.iter().map(String::as_str).collect();
+            let all = [&["--scope=all"][..], &all].concat();
+            match (config(&all), expected) {
+                (Ok(config), Ok(expected)) => assert_eq!(config.cloud.oidc, expected, "{flags:?}"),
+                (Err(error), Err(expected)) => {
+                    assert!(error.to_string().contains(expected), "{flags:?}: {error}");
+                }
+                (found, _) => panic!("{flags:?}: {found:?}"),
+            }
         }
     }
 

@@ -1,24 +1,30 @@
 //! What everything that a leader does has in common. It lives as long as the term.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
 use api::group::CapiTypes;
-use kube::Api;
+use k8s_openapi::NamespaceResourceScope;
 use kube::api::DynamicObject;
 use kube::runtime::events::{Recorder, Reporter};
-use ownership::{ObservedGroups, Scope};
+use kube::{Api, Resource};
+use ownership::{
+    Decision, ObservedGroups, Scope, capi_types, decide, evaluate, expected_types, may_reconcile,
+};
 use ownership_reader::Reader;
 use payload::Releases;
 #[cfg(test)]
 use prometheus_client::registry::Registry;
+use serde::de::DeserializeOwned;
 use support::apply::Applier;
 use support::controller::Manager;
 #[cfg(test)]
 use support::health::Health;
+use support::reconcile::is_missing;
 
 use crate::cache::Cache;
-use crate::cluster_ref::{Id, resource};
+use crate::cluster_ref::{Id, protocol, resource};
 use crate::cluster_states::ClusterStates;
 use crate::config::{Cloud, Config, Images};
 use crate::control_plane_namespace::Namespace;
@@ -28,6 +34,7 @@ use crate::management;
 use crate::metrics::Metrics;
 use crate::names::FIELD_MANAGER;
 use crate::platform::aws::capacity::Ec2;
+use crate::platform::aws::oidc;
 use crate::platform::kubevirt::virtualization;
 
 /// Who sends Events.
@@ -62,6 +69,8 @@ pub(crate) struct Context {
     pub(crate) virtualization: virtualization::Cache,
     /// What instance types have, if it may be asked.
     pub(crate) capacity: Option<Ec2>,
+    /// The bucket with documents by which AWS validates tokens, if there is one.
+    pub(crate) oidc: Option<oidc::Store>,
     /// The fencing epoch of the term.
     pub(crate) epoch: i32,
     /// What is under way for each cluster.
@@ -98,6 +107,7 @@ impl Context {
             images: config.images.clone(),
             cloud: config.cloud.clone(),
             capacity: config.cloud.scale_from_zero.clone().map(Ec2::new),
+            oidc: config.cloud.oidc.clone().map(oidc::Store::new),
             releases,
             review: config.review,
             management: management::Cache::default(),
@@ -148,6 +158,45 @@ impl Context {
             // What was read before the watches saw a change does not count any more.
             (Some(_), _) => Ok(reader.of(namespace).await?),
             (None, _) => Ok(reader.of_annotated(namespace, expected).await?),
+        }
+    }
+
+    /// The types of a HostedCluster with this namespace, if this operator reconciles it.
+    pub(crate) async fn reconciled_types(
+        &self,
+        cluster: &DynamicObject,
+        namespace: &Namespace,
+    ) -> Result<Option<CapiTypes>, Error> {
+        let protocol = namespace.protocol(protocol(&cluster.metadata));
+        if !may_reconcile(self.scope, &protocol) {
+            return Ok(None);
+        }
+        let expected = expected_types(&protocol);
+        let observed_groups = self.observe_groups(namespace, expected).await?;
+        Ok(
+            match decide(self.scope, &evaluate(&protocol, observed_groups)) {
+                Decision::Reconcile => Some(capi_types(self.scope, &protocol, observed_groups)),
+                Decision::Skip | Decision::Annotate(_) | Decision::ReportInvalid => None,
+            },
+        )
+    }
+
+    /// An object of a namespace, if it exists. A kind that is not served has no objects.
+    pub(crate) async fn get<K>(&self, namespace: &str, name: &str) -> Result<Option<K>, Error>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + Debug
+            + DeserializeOwned,
+    {
+        let api: Api<K> = Api::namespaced(self.client.clone(), namespace);
+        match api.get_opt(name).await {
+            Ok(found) => Ok(found),
+            Err(error) if is_missing(&error) => Ok(None),
+            Err(source) => Err(Error::Read {
+                what: format!("{} {namespace}/{name}", K::kind(&())),
+                source,
+            }),
         }
     }
 

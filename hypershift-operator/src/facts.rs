@@ -8,7 +8,7 @@ pub(crate) mod references;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use api::hypershift::v1beta1::{HostedCluster, HostedControlPlane};
+use api::hypershift::v1beta1::{AwsEndpointService, HostedCluster, HostedControlPlane};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use payload::Release;
@@ -73,11 +73,11 @@ pub(crate) struct Facts {
     /// Images that this operator chooses.
     pub(crate) images: Images,
     /// Cloud settings of this operator.
-    #[allow(
-        dead_code,
-        reason = "the flags are accepted; no controller of AWSEndpointServices uses them yet"
-    )]
     pub(crate) cloud: Cloud,
+    /// The documents by which AWS validates tokens, where they were to be stored.
+    pub(crate) oidc_documents: Option<OidcDocuments>,
+    /// The private links of the cluster, if it has any.
+    pub(crate) endpoint_services: Vec<AwsEndpointService>,
     /// The serving certificate for managers, if it has to be created.
     pub(crate) webhook_tls: Option<Secret>,
 }
@@ -137,6 +137,17 @@ pub(crate) enum InfraPolicy {
     WithoutNetworks(String),
     /// It was not written.
     Refused(String),
+}
+
+/// What became of the documents by which AWS validates tokens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum OidcDocuments {
+    /// They are stored.
+    Stored,
+    /// They are not, for this reason.
+    Failed(String),
+    /// This operator has no bucket for them.
+    Unconfigured,
 }
 
 /// Properties of the management cluster.

@@ -16,6 +16,7 @@ mod deletion;
 mod dereference;
 mod infra_policy;
 mod inputs;
+mod oidc;
 pub(crate) mod operator_image;
 mod own_object;
 mod pipeline;

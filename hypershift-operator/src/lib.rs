@@ -16,6 +16,7 @@
 //! - `cache` has what watches report, so that a reconcile in which nothing has changed makes no request.
 //! - `fleet_metrics` counts clusters and pools for metrics; `events` sends Events for condition changes.
 //! - `conversion`: renews the certificate of the conversion webhook.
+//! - `private_link`: VPC endpoint services, by which clusters on AWS reach their control plane privately.
 //! - `migration`: moves clusters from standard to private types, one after the other.
 //! - `recover_etcd` and `sharedingress_config_generator`: programs beside the operator.
 //! - `legacy` removes operator-legacy when it is no longer needed.
@@ -50,6 +51,7 @@ mod node_pool;
 mod owner_condition;
 mod pause;
 mod platform;
+mod private_link;
 mod program;
 mod recover_etcd;
 mod resync;

@@ -60,12 +60,11 @@ use api::hypershift::v1beta1::node_pool::NodePool;
 use jiff::Timestamp;
 use kube::api::DynamicObject;
 use kube::{Api, ResourceExt as _};
-use ownership::{Decision, capi_types, decide, evaluate, expected_types, may_reconcile};
 use support::controller::{Action, ObjectKey};
 use tokio::time::Instant;
 
 use crate::cache::{self, Cache, Object, Part, Recheck, Snapshot};
-use crate::cluster_ref::{Id, protocol};
+use crate::cluster_ref::Id;
 use crate::control_plane_namespace::{self, ControlPlaneNamespace, Namespace};
 use crate::pause::{Pause, pause};
 use conditions::Conditions;
@@ -101,7 +100,10 @@ async fn reconcile(found: Arc<DynamicObject>, pools: Arc<Pools>) -> Result<Actio
     let namespace = control_plane_namespace::find(client, &owner.namespace, &owner.name).await;
     let namespace = namespace.map_err(Error::Owner)?;
     let types = match &cluster {
-        Some(cluster) => reconciled_types(cluster, &namespace, &pools).await?,
+        Some(cluster) => {
+            let types = pools.ctx.reconciled_types(cluster, &namespace).await;
+            types.map_err(Error::Owner)?
+        }
         None => None,
     };
     let pool: NodePool = match unreadable::typed(&object) {
@@ -328,28 +330,6 @@ async fn cluster(id: &Id, pools: &Pools) -> Result<Option<DynamicObject>, Error>
         cache::pool_inputs(cluster);
     }
     Ok(read)
-}
-
-/// The types of the cluster, if this operator owns it.
-async fn reconciled_types(
-    cluster: &DynamicObject,
-    namespace: &Namespace,
-    pools: &Pools,
-) -> Result<Option<CapiTypes>, Error> {
-    let ctx = &pools.ctx;
-    let protocol = namespace.protocol(protocol(&cluster.metadata));
-    if !may_reconcile(ctx.scope, &protocol) {
-        return Ok(None);
-    }
-    let expected = expected_types(&protocol);
-    let observed_groups = ctx.observe_groups(namespace, expected).await;
-    let observed_groups = observed_groups.map_err(Error::Owner)?;
-    Ok(
-        match decide(ctx.scope, &evaluate(&protocol, observed_groups)) {
-            Decision::Reconcile => Some(capi_types(ctx.scope, &protocol, observed_groups)),
-            Decision::Skip | Decision::Annotate(_) | Decision::ReportInvalid => None,
-        },
-    )
 }
 
 /// Whether machines can be created for the cluster: it is not being deleted, and has an infrastructure ID.

@@ -5,13 +5,19 @@
 pub(crate) mod agent;
 pub(crate) mod aws;
 pub(crate) mod azure;
+pub(crate) mod gcp;
+pub(crate) mod ibm_cloud;
 pub(crate) mod kubevirt;
 pub(crate) mod machines;
 pub(crate) mod none;
+pub(crate) mod openstack;
 pub(crate) mod power_vs;
+mod release_image;
 
 use api::hypershift::v1beta1::platform::PlatformType;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PodSpec;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ApiResource;
 use serde_json::Value;
 
@@ -43,7 +49,7 @@ pub(crate) trait Infrastructure: Sync {
         None
     }
 
-    /// Secrets with its credentials, for the control plane's namespace.
+    /// Secrets and other objects with its credentials, for the control plane's namespace.
     fn secrets(&self, facts: &Facts) -> Vec<Desired> {
         let _ = facts;
         Vec::new()
@@ -59,6 +65,19 @@ pub(crate) trait Infrastructure: Sync {
         Vec::new()
     }
 
+    /// The kinds of its objects beside machines that its controllers clean up on the infrastructure. A deletion waits for them
+    /// while these controllers still run.
+    fn cleaned_up(&self, capi: Capi) -> Vec<ApiResource> {
+        let _ = capi;
+        Vec::new()
+    }
+
+    /// Machines that are given up while the cluster is deleted, if there are such.
+    fn orphans(&self, facts: &Facts) -> Option<Orphans> {
+        let _ = facts;
+        None
+    }
+
     /// Objects outside of the control plane's namespace. They are deleted with the cluster.
     fn external_objects(&self, facts: &Facts) -> Vec<Desired> {
         let _ = facts;
@@ -71,6 +90,17 @@ pub(crate) trait Infrastructure: Sync {
         let _ = facts;
         Vec::new()
     }
+}
+
+/// Machines that their provider cannot delete, because the credentials of the cluster are not valid any more.
+#[derive(Debug, Clone)]
+pub(crate) struct Orphans {
+    /// The kind of the machines.
+    pub(crate) resource: ApiResource,
+    /// The finalizer of the provider.
+    pub(crate) finalizer: &'static str,
+    /// Whether a machine is one, by its metadata and its other fields.
+    pub(crate) is_orphaned: fn(&ObjectMeta, &Value, Timestamp) -> bool,
 }
 
 /// An object outside of the control plane's namespace.
@@ -109,27 +139,18 @@ pub(crate) enum ClusterIs {
     Absent,
 }
 
-/// A platform that this operator cannot run clusters on.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "spec.platform.type is {name}, which this operator does not support: create the cluster on AWS, Agent, KubeVirt or None"
-)]
-pub(crate) struct Unsupported {
-    name: String,
-}
-
 /// The code for a platform.
-pub(crate) fn infrastructure(
-    platform: PlatformType,
-) -> Result<&'static dyn Infrastructure, Unsupported> {
+pub(crate) fn infrastructure(platform: PlatformType) -> &'static dyn Infrastructure {
     match platform {
-        PlatformType::Aws => Ok(&aws::infrastructure::Aws),
-        PlatformType::Agent => Ok(&agent::infrastructure::Agent),
-        PlatformType::KubeVirt => Ok(&kubevirt::infrastructure::Kubevirt),
-        PlatformType::None => Ok(&none::infrastructure::None),
-        PlatformType::Azure | PlatformType::IbmCloud | PlatformType::PowerVs => Err(Unsupported {
-            name: format!("{platform:?}"),
-        }),
+        PlatformType::Aws => &aws::infrastructure::Aws,
+        PlatformType::Agent => &agent::infrastructure::Agent,
+        PlatformType::Azure => &azure::infrastructure::Azure,
+        PlatformType::Gcp => &gcp::infrastructure::Gcp,
+        PlatformType::IbmCloud => &ibm_cloud::infrastructure::IbmCloud,
+        PlatformType::KubeVirt => &kubevirt::infrastructure::Kubevirt,
+        PlatformType::None => &none::infrastructure::None,
+        PlatformType::OpenStack => &openstack::infrastructure::OpenStack,
+        PlatformType::PowerVs => &power_vs::infrastructure::PowerVs,
     }
 }
 

@@ -28,7 +28,7 @@ use crate::error::Fatal;
 use crate::fleet_metrics::{self, FleetMetrics};
 use crate::metrics::{Metrics, PREFIX, ReleaseCache};
 use crate::migration::Migrations;
-use crate::{control, conversion, migration, node_pool, resync, startup};
+use crate::{control, conversion, migration, node_pool, private_link, resync, startup};
 
 /// The user agent, which the API server's audit log records.
 const PROGRAM: &str = concat!("hypershift-operator/", env!("CARGO_PKG_VERSION"));
@@ -189,6 +189,7 @@ impl Operator {
             .boxed_local(),
             resync::run(&ctx, &migrations, sender, period, &scan, drain.clone()).boxed_local(),
             node_pool::run(Arc::clone(&ctx), writers.pools, &pools, drain.clone()).boxed_local(),
+            private_link::run(Arc::clone(&ctx), drain.clone()).boxed_local(),
             observe_groups(&ctx, drain.clone()).boxed_local(),
             fleet_metrics::run(&ctx, &self.fleet_metrics, drain.clone()).boxed_local(),
             migration::run(&ctx, &migrations, drain.clone()).boxed_local(),

@@ -20,7 +20,7 @@ use crate::facts::references::references;
 /// The image of the release in tests.
 pub(crate) const RELEASE: &str = "registry.example.com/releases/payload:4.20.1";
 
-/// A cluster that lacks nothing, on a platform: `aws`, `agent`, `kubevirt` or `none`.
+/// A cluster that lacks nothing, on a platform: `aws`, `azure`, `agent`, `ibmcloud`, `kubevirt`, `powervs` or `none`.
 pub(crate) fn hosted_cluster(platform: &str) -> HostedCluster {
     let node_port = |service: &str| {
         json!({
@@ -35,7 +35,7 @@ pub(crate) fn hosted_cluster(platform: &str) -> HostedCluster {
             "servicePublishingStrategy": { "type": "Route", "route": { "hostname": host } },
         })
     };
-    let of: &dyn Fn(&str) -> Value = if platform == "aws" {
+    let of: &dyn Fn(&str) -> Value = if ["aws", "azure"].contains(&platform) {
         &route
     } else {
         &node_port
@@ -96,9 +96,86 @@ fn platform(name: &str) -> Value {
             },
         }),
         "agent" => json!({ "type": "Agent", "agent": { "agentNamespace": "agents" } }),
+        "azure" => json!({ "type": "Azure", "azure": azure() }),
         "kubevirt" => json!({ "type": "KubeVirt", "kubevirt": { "generateID": "x7k2p" } }),
+        "powervs" => json!({ "type": "PowerVS", "powervs": power_vs() }),
+        "ibmcloud" => json!({ "type": "IBMCloud" }),
         _ => json!({ "type": "None" }),
     }
+}
+
+fn power_vs() -> Value {
+    json!({
+        "accountID": "account",
+        "cisInstanceCRN": "crn:v1:bluemix:public:internet-svcs:global:a/1:2::",
+        "resourceGroup": "group",
+        "region": "osa",
+        "zone": "osa21",
+        "serviceInstanceID": "workspace",
+        "subnet": { "name": "nodes" },
+        "vpc": { "name": "network", "region": "jp-osa" },
+        "kubeCloudControllerCreds": { "name": "one-cloud-controller" },
+        "nodePoolManagementCreds": { "name": "one-node-pool" },
+        "ingressOperatorCloudCreds": { "name": "one-ingress" },
+        "storageOperatorCloudCreds": { "name": "one-storage" },
+        "imageRegistryOperatorCloudCreds": { "name": "one-registry" },
+    })
+}
+
+fn azure() -> Value {
+    let network = "/subscriptions/subscription/resourceGroups/network/providers/Microsoft.Network";
+    let client =
+        |number: u8| json!({ "clientID": format!("00000000-0000-0000-0000-{number:012}") });
+    json!({
+        "location": "eastus",
+        "resourceGroup": "machines",
+        "vnetID": format!("{network}/virtualNetworks/vnet"),
+        "subnetID": format!("{network}/virtualNetworks/vnet/subnets/nodes"),
+        "securityGroupID": format!("{network}/networkSecurityGroups/nsg"),
+        "subscriptionID": "subscription",
+        "tenantID": "tenant",
+        "azureAuthenticationConfig": {
+            "azureAuthenticationConfigType": "WorkloadIdentities",
+            "workloadIdentities": {
+                "cloudProvider": client(1),
+                "nodePoolManagement": client(2),
+                "imageRegistry": client(3),
+                "ingress": client(4),
+                "network": client(5),
+                "disk": client(6),
+                "file": client(7),
+            },
+        },
+    })
+}
+
+/// Has a cluster on Azure use managed identities, as the managed service does.
+pub(crate) fn manage_identities(facts: &mut Facts) {
+    let identity = |name: &str| json!({ "credentialsSecretName": name, "objectEncoding": "utf-8" });
+    let authentication = json!({
+        "azureAuthenticationConfigType": "ManagedIdentities",
+        "managedIdentities": {
+            "controlPlane": {
+                "managedIdentitiesKeyVault": { "name": "vault", "tenantID": "vault-tenant" },
+                "cloudProvider": identity("cloud-provider"),
+                "nodePoolManagement": identity("node-pool"),
+                "controlPlaneOperator": identity("operator"),
+                "imageRegistry": identity("image-registry"),
+                "ingress": identity("ingress"),
+                "network": identity("network"),
+                "disk": identity("disk"),
+                "file": identity("file"),
+            },
+            "dataPlane": {
+                "imageRegistryMSIClientID": "registry",
+                "diskMSIClientID": "disk",
+                "fileMSIClientID": "file",
+            },
+        },
+    });
+    let azure = facts.cluster.spec.platform.azure.as_mut().unwrap();
+    azure.azure_authentication_config = serde_json::from_value(authentication).unwrap();
+    facts.cloud.azure_key_vault_client_id = Some("key-vault-client".to_owned());
 }
 
 /// Facts of a valid cluster.
@@ -162,6 +239,8 @@ pub(crate) fn facts(cluster: HostedCluster, types: CapiTypes) -> Facts {
             kubevirt_provider: Some("images.example.com/capi-kubevirt:v1".to_owned()),
             ..Images::default()
         },
+        oidc_documents: None,
+        endpoint_services: Vec::new(),
         webhook_tls: None,
         missing_crds: Vec::new(),
         cluster,
@@ -172,10 +251,15 @@ pub(crate) fn facts(cluster: HostedCluster, types: CapiTypes) -> Facts {
 pub(crate) fn release() -> Release {
     let tags = [
         "aws-cluster-api-controllers",
+        "azure-cluster-api-controllers",
         "cluster-capi-controllers",
         "etcd",
+        "gcp-cluster-api-controllers",
         "hyperkube",
         "hypershift",
+        "ibmcloud-cluster-api-controllers",
+        "openstack-cluster-api-controllers",
+        "openstack-resource-controller",
     ];
     let tags = tags.map(|tag| {
         let image = format!("images.example.com/4.20.1/{tag}@sha256:{}", "0".repeat(64));

@@ -1,11 +1,13 @@
 //! Secrets and `ConfigMaps` that a HostedCluster refers to, and their purposes: pure.
 
 mod configuration;
+mod power_vs;
 mod reserved;
 
 use api::hypershift::v1beta1::HostedCluster;
 
-use super::aws_roles;
+use super::{Facts, Found, aws_roles};
+pub(crate) use power_vs::credentials as power_vs_credentials;
 pub(crate) use reserved::is_reserved;
 
 /// The key under which bundles of authorities are.
@@ -31,6 +33,8 @@ pub(crate) enum Purpose {
     KubevirtCredentials,
     /// It holds a cloud's role.
     Role,
+    /// It holds an API key for a cloud.
+    CloudCredentials,
     Configuration,
 }
 
@@ -53,9 +57,11 @@ impl Purpose {
     /// it by that name.
     pub(crate) fn keeps_name(self) -> bool {
         match self {
-            Self::AuditWebhook | Self::EncryptionKey | Self::EtcdClient | Self::Configuration => {
-                true
-            }
+            Self::AuditWebhook
+            | Self::EncryptionKey
+            | Self::EtcdClient
+            | Self::CloudCredentials
+            | Self::Configuration => true,
             Self::PullSecret
             | Self::SshKey
             | Self::TrustBundle
@@ -63,6 +69,32 @@ impl Purpose {
             | Self::KubevirtCredentials
             | Self::Role => false,
         }
+    }
+}
+
+// === impl Reference ===
+
+impl Reference {
+    /// What is wrong with the object, if it is not as required: it is read from this namespace.
+    pub(crate) fn problem(&self, namespace: &str, found: &Found) -> Option<String> {
+        let Self {
+            purpose: _,
+            kind,
+            name,
+            field,
+            keys,
+        } = self;
+        let kind = kind.as_str();
+        if matches!(found, Found::Missing) {
+            return Some(format!(
+                "{field} names {kind} {namespace}/{name}, which does not exist: create it"
+            ));
+        }
+        let missing: Vec<_> = keys.iter().filter(|key| !found.has(key)).cloned().collect();
+        (!missing.is_empty()).then(|| {
+            let keys = missing.join(", ");
+            format!("{field} names {kind} {namespace}/{name}, which lacks {keys}: add it")
+        })
     }
 }
 
@@ -75,6 +107,14 @@ impl Kind {
             Self::ConfigMap => "ConfigMap",
         }
     }
+}
+
+/// What is wrong with the objects for a purpose.
+pub(crate) fn problems(facts: &Facts, purpose: Purpose) -> Vec<String> {
+    let referenced = facts.referenced.iter();
+    let referenced = referenced.filter(|(reference, _)| reference.purpose == purpose);
+    let problems = referenced.filter_map(|(it, found)| it.problem(&facts.id.namespace, found));
+    problems.collect()
 }
 
 /// All references of a cluster, in the order of its fields.
@@ -155,6 +195,20 @@ pub(crate) fn references(cluster: &HostedCluster) -> Vec<Reference> {
     }
     for (field, name) in aws_roles::secrets(cluster) {
         add(Purpose::Role, secret, &name, field, &[aws_roles::KEY]);
+    }
+    for (field, name, keys) in power_vs_credentials(cluster) {
+        add(Purpose::CloudCredentials, secret, name, field, keys);
+    }
+    if let Some(it) = &spec.platform.openstack {
+        let field = "platform.openstack.identityRef";
+        let name = &it.identity_ref.name;
+        add(
+            Purpose::CloudCredentials,
+            secret,
+            name,
+            field,
+            &["clouds.yaml"],
+        );
     }
     if let Some(it) = &spec.etcd.unmanaged {
         let keys = ["etcd-client-ca.crt", "etcd-client.crt", "etcd-client.key"];

@@ -1,30 +1,34 @@
 //! Deletion of a HostedCluster: objects are deleted in an order in which the controllers that clean up still run.
 //!
 //! Each reconcile begins at the first step and stops at the first one that is not complete, which is reported. The
-//! order: node pools, the Cluster with its machines, the Deployments that worked for it, what is outside of the
-//! namespace, the control plane, the namespace.
+//! order: node pools, what their provider has on the infrastructure, the Cluster with its machines, the Deployments that
+//! worked for it, what is outside of the namespace, the control plane, the documents by which a cloud validated its tokens,
+//! the namespace.
 
+mod endpoints;
 mod explain;
 mod own;
 
 use std::time::Duration;
 
 use api::annotations::cluster::{CLEANUP_CLOUD_RESOURCES, DESTROY_GRACE_PERIOD, KEEP_NAMESPACE};
-use api::hypershift::v1beta1::{AwsEndpointService, HostedCluster, HostedControlPlane, NodePool};
+use api::hypershift::v1beta1::{HostedCluster, HostedControlPlane, NodePool};
+use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams};
-use serde_json::json;
+use serde_json::{Value, json};
 use support::reconcile::is_missing;
 
-use super::{Id, infra_policy};
+use super::{Id, infra_policy, oidc};
 use crate::context::Context;
 use crate::control_plane_namespace::{self, Namespace};
 use crate::error::Error;
 use crate::facts::Facts;
 use crate::names;
 use crate::platform::infrastructure;
+use crate::private_link;
 pub(super) use explain::Waiting;
 use own::Own;
 
@@ -73,7 +77,11 @@ struct Deletion<'a> {
 impl Deletion<'_> {
     /// Runs the steps in order; returns what is waited for.
     async fn inside(&self) -> Step {
+        self.release_orphans().await?;
         if let Some(waiting) = self.node_pools().await? {
+            return Ok(Some(waiting));
+        }
+        if let Some(waiting) = self.cleaned_up().await? {
             return Ok(Some(waiting));
         }
         if let Some(waiting) = self.all(self.facts.capi.cluster()).await? {
@@ -82,13 +90,14 @@ impl Deletion<'_> {
         self.release_deployments().await?;
         self.outside().await?;
         // Endpoints of AWS go before the control plane that removes them.
-        if let Some(waiting) = self
-            .all(ApiResource::erase::<AwsEndpointService>(&()))
-            .await?
-        {
+        if let Some(waiting) = self.endpoint_services().await? {
             return Ok(Some(waiting));
         }
         if let Some(waiting) = self.control_plane().await? {
+            return Ok(Some(waiting));
+        }
+        // Until here, controllers have cleaned up in the cloud, which accepts their tokens by these documents.
+        if let Some(waiting) = self.oidc_documents().await? {
             return Ok(Some(waiting));
         }
         self.namespace().await
@@ -121,6 +130,23 @@ impl Deletion<'_> {
         live.merge(&patch, self.ctx).await
     }
 
+    /// Gives up machines that their provider cannot delete: they would hold the cluster forever. What remains of them in the
+    /// cloud is the user's to delete.
+    async fn release_orphans(&self) -> Result<(), Error> {
+        let platform = infrastructure(self.facts.cluster.spec.platform.type_);
+        let Some(orphans) = platform.orphans(self.facts) else {
+            return Ok(());
+        };
+        let now = Timestamp::now();
+        for machine in self.list(orphans.resource).await? {
+            if (orphans.is_orphaned)(machine.metadata(), &machine.data, now) {
+                tracing::warn!(%machine, "Releasing a machine that its provider fails to delete");
+                machine.drop_finalizer(orphans.finalizer, self.ctx).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// The cluster's node pools, which are beside it and name it.
     async fn node_pools(&self) -> Step {
         let resource = ApiResource::erase::<NodePool>(&());
@@ -135,11 +161,40 @@ impl Deletion<'_> {
         self.explained(first).await
     }
 
+    /// What the platform's controllers clean up on the infrastructure beside machines: they run as long as the Cluster is
+    /// there.
+    async fn cleaned_up(&self) -> Step {
+        let platform = infrastructure(self.facts.cluster.spec.platform.type_);
+        for kind in platform.cleaned_up(self.facts.capi) {
+            if let Some(waiting) = self.all(kind).await? {
+                return Ok(Some(waiting));
+            }
+        }
+        Ok(None)
+    }
+
     /// All objects of a kind that are the cluster's. Of the Clusters of Cluster API, controllers delete all machines first.
     async fn all(&self, resource: ApiResource) -> Step {
         let mut first = None;
         for object in self.list(resource).await? {
             first = first.or(object.delete(self.ctx).await?);
+        }
+        self.explained(first).await
+    }
+
+    /// The private links of the cluster.
+    async fn endpoint_services(&self) -> Step {
+        let platform = infrastructure(self.facts.cluster.spec.platform.type_);
+        // On AWS, machines are orphans if it does not accept the tokens of the cluster.
+        let is_identity_invalid = platform.orphans(self.facts).is_some();
+        let mut first = None;
+        for link in self.list(private_link::resource()).await? {
+            if endpoints::is_given_up(link.metadata(), is_identity_invalid, Timestamp::now()) {
+                tracing::warn!(%link, "Releasing a VPC endpoint that the control-plane-operator fails to delete");
+                link.drop_finalizer(private_link::CONTROL_PLANE_FINALIZER, self.ctx)
+                    .await?;
+            }
+            first = first.or(link.delete(self.ctx).await?);
         }
         self.explained(first).await
     }
@@ -177,9 +232,6 @@ impl Deletion<'_> {
             infra_policy::delete(self.facts, self.ctx).await?;
         }
         let platform = infrastructure(self.facts.cluster.spec.platform.type_);
-        let Ok(platform) = platform else {
-            return Ok(());
-        };
         for object in platform.external_objects(self.facts) {
             let (namespace, name) = (object.namespace(), object.name());
             self.delete_annotated(object.resource.clone(), namespace, name)
@@ -212,10 +264,47 @@ impl Deletion<'_> {
     async fn control_plane(&self) -> Step {
         let resource = ApiResource::erase::<HostedControlPlane>(&());
         let first = match self.get(resource, &self.facts.id.name).await? {
-            Some(live) => live.delete(self.ctx).await?,
+            Some(live) => {
+                let is_first = live.metadata().deletion_timestamp.is_none();
+                if is_first && self.namespace.owned().is_some() {
+                    // The key that proves whose they are goes with the control plane.
+                    oidc::claim(self.facts, self.ctx).await?;
+                }
+                live.delete(self.ctx).await?
+            }
             None => None,
         };
         self.explained(first).await
+    }
+
+    /// The documents by which AWS validates tokens. The HostedCluster has to be read again after its finalizer was removed.
+    async fn oidc_documents(&self) -> Step {
+        let cluster = &self.facts.cluster;
+        if !oidc::is_recorded(cluster) {
+            return Ok(None);
+        }
+        let deleted = oidc::delete(self.facts, self.ctx).await;
+        let (name, detail) = match deleted {
+            Ok(()) => {
+                let resource = ApiResource::erase::<HostedCluster>(&());
+                let object = DynamicObject {
+                    types: None,
+                    metadata: cluster.metadata.clone(),
+                    data: Value::Null,
+                };
+                let own = Own::of_cluster(&resource, object);
+                own.drop_finalizer(oidc::FINALIZER, self.ctx).await?;
+                (self.facts.infra_id().to_owned(), None)
+            }
+            Err((place, problem)) => (place, Some(problem)),
+        };
+        Ok(Some(Waiting {
+            kind: "OIDCDocuments".to_owned(),
+            name,
+            finalizers: Vec::new(),
+            since: None,
+            detail,
+        }))
     }
 
     /// The namespace with all that is left, if it is the cluster's now.

@@ -4,24 +4,21 @@ mod agents;
 mod copies;
 mod ignition;
 mod live_cluster;
+mod private_links;
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 
 use api::hypershift::v1beta1::platform::PlatformType;
 use api::hypershift::v1beta1::{HostedCluster, HostedControlPlane};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+use kube::Api;
 use kube::api::ApiResource;
-use kube::{Api, Resource};
 use payload::operator_image::released_labels;
 use payload::{Mirrors, PullSecret, Releases};
-use serde::de::DeserializeOwned;
 use support::error::chain;
-use support::reconcile::is_missing;
 
 use super::build::{virtual_machines, webhook_tls};
 use super::inputs;
@@ -74,6 +71,8 @@ pub(super) fn empty_facts(cluster: HostedCluster, capi: Capi, ctx: &Context) -> 
         live_migration: Some(BTreeMap::new()),
         images: ctx.images.clone(),
         cloud: ctx.cloud.clone(),
+        oidc_documents: None,
+        endpoint_services: Vec::new(),
         webhook_tls: None,
         cluster,
     }
@@ -89,7 +88,9 @@ pub(super) async fn dereference(
     ctx: &Context,
 ) -> Result<(Facts, Option<Snapshot>), Error> {
     let mut facts = empty_facts(cluster, capi, ctx);
-    facts.control_plane = get::<HostedControlPlane>(ctx, &facts.namespace, &facts.id.name).await?;
+    facts.control_plane = ctx
+        .get::<HostedControlPlane>(&facts.namespace, &facts.id.name)
+        .await?;
     facts.referenced = referenced(&facts.cluster, ctx).await?;
     crate::facts::aws_roles::resolve(&mut facts);
     facts.management = ctx.management.get(&ctx.client).await?;
@@ -106,23 +107,26 @@ pub(super) async fn dereference(
     facts.occupied = copies::occupied(&facts, ctx).await?;
     facts.agent_namespace = agents::consent(&facts, ctx).await?;
     for name in DEPLOYMENTS {
-        let found = get::<Deployment>(ctx, &facts.namespace, name).await?;
+        let found = ctx.get::<Deployment>(&facts.namespace, name).await?;
         facts
             .deployments
             .extend(found.map(|it| (name.to_owned(), it)));
     }
+    facts.endpoint_services = private_links::of_cluster(&facts, ctx).await?;
     facts.missing_crds = ctx.cache.missing_crds(&awaited_kinds(&facts));
     let handed_out = handed_out(&facts);
     let snapshot = snapshot.and_then(|snapshot| {
         inputs::of_control_plane(&facts.namespace, &handed_out, snapshot, &ctx.cache.index)
     });
     for name in handed_out {
-        let found = get::<Secret>(ctx, &facts.namespace, &name).await?;
+        let found = ctx.get::<Secret>(&facts.namespace, &name).await?;
         facts.handed_out.extend(found.map(|it| (name, it)));
     }
     facts.ignition = ignition::endpoint(&facts, ctx).await?;
     read_releases(&mut facts, releases).await;
-    let certificate = get::<Secret>(ctx, &facts.namespace, names::WEBHOOK_TLS).await?;
+    let certificate = ctx
+        .get::<Secret>(&facts.namespace, names::WEBHOOK_TLS)
+        .await?;
     if certificate.is_none() {
         let year = Timestamp::now().to_zoned(TimeZone::UTC).year();
         facts.webhook_tls = Some(webhook_tls(year).map_err(Error::Certificate)?);
@@ -130,34 +134,16 @@ pub(super) async fn dereference(
     Ok((facts, snapshot))
 }
 
-/// An object of a namespace, if it exists. A kind that is not served has no objects.
-pub(super) async fn get<K>(ctx: &Context, namespace: &str, name: &str) -> Result<Option<K>, Error>
-where
-    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
-        + Clone
-        + Debug
-        + DeserializeOwned,
-{
-    let api: Api<K> = Api::namespaced(ctx.client.clone(), namespace);
-    match api.get_opt(name).await {
-        Ok(found) => Ok(found),
-        Err(error) if is_missing(&error) => Ok(None),
-        Err(source) => Err(Error::Read {
-            what: format!("{} {namespace}/{name}", K::kind(&())),
-            source,
-        }),
-    }
-}
-
 /// The kinds that the Cluster API controllers of a cluster watch, until they are started: their pods fail while one has no
 /// CRD.
 fn awaited_kinds(facts: &Facts) -> Vec<ApiResource> {
-    let platform = infrastructure(facts.cluster.spec.platform.type_).ok();
+    let platform = infrastructure(facts.cluster.spec.platform.type_);
     let is_awaited =
         facts.has_machine_management() && !facts.deployments.contains_key(names::CLUSTER_API);
-    let kinds = platform.filter(|_| is_awaited);
-    let kinds = kinds.and_then(|it| it.kinds(facts.capi)).into_iter();
-    let kinds = kinds.flat_map(|kinds| facts.capi.core_kinds().into_iter().chain(kinds));
+    let kinds = platform.kinds(facts.capi).filter(|_| is_awaited);
+    let kinds = kinds
+        .into_iter()
+        .flat_map(|kinds| facts.capi.core_kinds().into_iter().chain(kinds));
     kinds.collect()
 }
 
@@ -178,10 +164,12 @@ async fn referenced(
     let mut referenced = Vec::new();
     for reference in references(cluster) {
         let found = match reference.kind {
-            Kind::Secret => get::<Secret>(ctx, namespace, &reference.name)
+            Kind::Secret => ctx
+                .get::<Secret>(namespace, &reference.name)
                 .await?
                 .map(|it| Found::Secret(Box::new(it))),
-            Kind::ConfigMap => get::<ConfigMap>(ctx, namespace, &reference.name)
+            Kind::ConfigMap => ctx
+                .get::<ConfigMap>(namespace, &reference.name)
                 .await?
                 .map(|it| Found::ConfigMap(Box::new(it))),
         };

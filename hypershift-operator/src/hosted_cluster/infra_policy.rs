@@ -4,7 +4,6 @@
 use k8s_openapi::api::core::v1::Secret;
 
 use super::build::virtual_machines;
-use super::dereference::get;
 use crate::context::Context;
 use crate::error::Error;
 use crate::facts::references::{Purpose, references};
@@ -68,7 +67,9 @@ pub(super) async fn delete(facts: &Facts, ctx: &Context) -> Result<(), Error> {
     let mut facts = facts.clone();
     let references = references(&facts.cluster).into_iter();
     for reference in references.filter(|it| it.purpose == Purpose::KubevirtCredentials) {
-        let found = get::<Secret>(ctx, &facts.id.namespace, &reference.name).await?;
+        let found = ctx
+            .get::<Secret>(&facts.id.namespace, &reference.name)
+            .await?;
         let found = found.map_or(Found::Missing, |it| Found::Secret(Box::new(it)));
         facts.referenced.push((reference, found));
     }

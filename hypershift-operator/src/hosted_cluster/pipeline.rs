@@ -23,13 +23,13 @@ use super::own_object::{
 };
 use super::status::{ConditionUpdate, Outcome, status};
 use super::validate::{Findings, validate};
-use super::{Id, infra_policy, inputs};
+use super::{Id, infra_policy, inputs, oidc};
 use crate::cache::{self, Recheck, Snapshot};
 use crate::capi::Capi;
 use crate::context::Context;
 use crate::control_plane_namespace::{self, Namespace};
 use crate::error::Error;
-use crate::facts::{Facts, InfraPolicy, Virtualization};
+use crate::facts::{Facts, InfraPolicy, OidcDocuments, Virtualization};
 use crate::names::FIELD_MANAGER;
 use crate::pause::{Pause, pause};
 
@@ -96,13 +96,16 @@ pub(super) async fn reconcile(
     let applied = Box::pin(change(&facts, &pause, &findings, namespace, ctx)).await?;
     if !pause.is_paused() && findings.allow_changes() {
         Box::pin(infra_policy::ensure(&mut facts, ctx)).await;
+        Box::pin(oidc::ensure(&mut facts, ctx)).await?;
     }
     let settled = Box::pin(update_status(&facts, &pause, &findings, &applied, ctx)).await?;
+    oidc::record(&facts, ctx).await?;
     ctx.metrics.wrote(applied.written);
     if let Some(error) = facts.in_progress() {
         let retry = error.retry_after().unwrap_or(RECHECK_INTERVAL);
         return Ok(Done::unsettled(Action::requeue(retry)));
     }
+    let settled = settled && has_oidc_documents(&facts);
     let again = next(applied, &pause, &findings, settled, ctx)?;
     let snapshot = snapshot.filter(|_| is_complete(&facts));
     Ok(Done::new(&facts.cluster.metadata, snapshot, again, ctx))
@@ -116,10 +119,16 @@ fn is_complete(facts: &Facts) -> bool {
     let is_known = !facts.is_partial && facts.virtualization.as_ref().is_none_or(is_found);
     let is_protected = |it: &InfraPolicy| *it == InfraPolicy::Applied;
     is_known
+        && has_oidc_documents(facts)
         && facts.missing_crds.is_empty()
         && facts.missing_rights.is_empty()
         && facts.no_base_domain.is_none()
         && facts.infra_policy.as_ref().is_none_or(is_protected)
+}
+
+/// Whether no storing of OIDC documents has failed: nothing reports when it would succeed.
+fn has_oidc_documents(facts: &Facts) -> bool {
+    !matches!(facts.oidc_documents, Some(OidcDocuments::Failed(_)))
 }
 
 // === impl Done ===

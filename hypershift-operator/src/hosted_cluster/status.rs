@@ -1,6 +1,7 @@
 //! The status of a HostedCluster: pure. Times are inputs and change only with the field they belong to.
 
 mod conditions;
+mod private_links;
 mod progress;
 mod version;
 

@@ -4,9 +4,12 @@
 //! changed.
 
 mod authentication;
+mod azure;
+mod ibm_cloud;
 mod kubevirt;
 mod networks;
 mod platform;
+mod power_vs;
 mod references;
 mod release;
 mod services;
@@ -25,8 +28,8 @@ pub(crate) struct Findings {
     pub(crate) supported: Finding,
     /// `ValidReleaseImage`.
     pub(crate) release: Finding,
-    /// `PlatformCredentialsFound`, on platforms that are supported.
-    pub(crate) credentials: Option<Finding>,
+    /// `PlatformCredentialsFound`.
+    pub(crate) credentials: Finding,
     /// Whether an upgrade from the running to the desired release is allowed.
     pub(crate) gate: Gate,
 }
@@ -88,6 +91,7 @@ fn configuration(facts: &Facts) -> Finding {
         platform::problems(facts),
         networks::problems(facts),
         authentication::problems(facts),
+        ibm_cloud::key_problems(facts),
     ]
     .concat();
     if problems.is_empty() {

@@ -52,8 +52,10 @@ fn repair(inputs: &Inputs<'_>, cluster: &HostedCluster) -> Value {
         PlatformType::Agent | PlatformType::None => METAL_TIMEOUT,
         PlatformType::Aws
         | PlatformType::Azure
+        | PlatformType::Gcp
         | PlatformType::IbmCloud
         | PlatformType::KubeVirt
+        | PlatformType::OpenStack
         | PlatformType::PowerVs => TIMEOUT,
     };
     let annotations = [&inputs.pool.metadata, &cluster.metadata]

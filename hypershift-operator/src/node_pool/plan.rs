@@ -47,6 +47,8 @@ pub(crate) enum Token {
 /// The Cluster API objects.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Machines {
+    /// What has the platform import the boot image that the template names.
+    pub(crate) boot_image: Option<(ApiResource, Value)>,
     pub(crate) template: (ApiResource, Template),
     pub(crate) outdated_templates: Vec<String>,
     pub(crate) running: Running,
@@ -208,6 +210,7 @@ fn plan_machines(
     conditions: &Conditions,
 ) -> Machines {
     let template = adoption::template(facts, machine, inputs);
+    let boot_image = machines::boot_image(inputs);
     let from_zero = capacity::from_zero(facts, &template.name);
     let inputs = workload::Inputs {
         capi: inputs.capi,
@@ -225,6 +228,7 @@ fn plan_machines(
     let health_checks =
         health_check::objects(&inputs, &facts.cluster, is_repaired(facts, conditions));
     Machines {
+        boot_image,
         outdated_templates: outdated_templates(facts, &template.name),
         running: Running {
             workload: (

@@ -246,6 +246,7 @@ pub(crate) fn status(
         nodes_info: nodes_info(facts, version.as_deref()),
         version,
         platform: before.platform,
+        os_image_stream: before.os_image_stream,
         conditions: conditions.list().to_vec(),
     }
 }

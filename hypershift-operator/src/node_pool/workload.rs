@@ -20,6 +20,7 @@ use crate::canonical;
 use crate::capi::Capi;
 use crate::names::node_pool as names;
 use crate::platform::aws::machines::is_spot;
+use crate::platform::machines::failure_domain;
 
 /// The cluster that a machine belongs to, by its infrastructure's id.
 pub(crate) const CLUSTER_LABEL: &str = "cluster.x-k8s.io/cluster-name";
@@ -180,6 +181,9 @@ fn template(inputs: &Inputs<'_>, annotation: [(&str, String); 1]) -> Value {
         },
         "version": inputs.version,
     });
+    if let Some(zone) = failure_domain(inputs.pool) {
+        spec["failureDomain"] = json!(zone);
+    }
     if let Some(deletion) = deletion(inputs.pool) {
         spec["deletion"] = deletion;
     }

@@ -1,5 +1,6 @@
 //! Applies the plan in order: objects before their references, and pruning last.
 
+mod boot_image;
 mod config_maps;
 mod hold;
 
@@ -277,10 +278,14 @@ impl Writer {
         machines: &Machines,
     ) -> Result<(), Error> {
         let Machines {
+            boot_image,
             template: (template_kind, template),
             outdated_templates,
             running,
         } = machines;
+        if let Some((kind, image)) = boot_image {
+            self.boot_image(namespace, facts, kind, image).await?;
+        }
         self.applier
             .ensure_value(template_kind, template.object.clone())
             .await?;

@@ -10,7 +10,7 @@ use kube::api::ApiResource;
 use payload::{Capabilities, Release};
 use serde_json::{Map, Value, json};
 
-use super::{agent, aws, azure, kubevirt, power_vs};
+use super::{agent, aws, azure, gcp, kubevirt, openstack, power_vs};
 use crate::canonical;
 use crate::capi::Capi;
 use crate::names::node_pool as names;
@@ -74,10 +74,44 @@ pub(crate) fn machine(inputs: &Inputs<'_>) -> Result<Option<Machine>, Refused> {
     match inputs.pool.spec.platform.type_ {
         PlatformType::Aws => aws::machines::machine(inputs).map(Some),
         PlatformType::Azure => azure::machines::machine(inputs).map(Some),
+        PlatformType::Gcp => gcp::machines::machine(inputs).map(Some),
+        PlatformType::OpenStack => openstack::machines::machine(inputs).map(Some),
         PlatformType::KubeVirt => kubevirt::machines::machine(inputs).map(Some),
         PlatformType::Agent => Ok(Some(agent::machines::machine(inputs))),
         PlatformType::PowerVs => power_vs::machines::machine(inputs).map(Some),
         PlatformType::IbmCloud | PlatformType::None => Ok(None),
+    }
+}
+
+/// The object that has the platform import the release's boot image, where there is such an object. Pools of one release
+/// share it.
+pub(crate) fn boot_image(inputs: &Inputs<'_>) -> Option<(ApiResource, Value)> {
+    match inputs.pool.spec.platform.type_ {
+        PlatformType::OpenStack => openstack::image::desired(inputs),
+        PlatformType::PowerVs => power_vs::image::desired(inputs),
+        PlatformType::Agent
+        | PlatformType::Aws
+        | PlatformType::Azure
+        | PlatformType::Gcp
+        | PlatformType::IbmCloud
+        | PlatformType::KubeVirt
+        | PlatformType::None => None,
+    }
+}
+
+/// The zone of a pool's machines, where it is not in their template.
+pub(crate) fn failure_domain(pool: &NodePool) -> Option<&str> {
+    let platform = &pool.spec.platform;
+    match platform.type_ {
+        PlatformType::Gcp => Some(platform.gcp.as_ref()?.zone.as_str()),
+        PlatformType::OpenStack => platform.openstack.as_ref()?.availability_zone.as_deref(),
+        PlatformType::Agent
+        | PlatformType::Aws
+        | PlatformType::Azure
+        | PlatformType::IbmCloud
+        | PlatformType::KubeVirt
+        | PlatformType::None
+        | PlatformType::PowerVs => None,
     }
 }
 
@@ -86,7 +120,9 @@ pub(crate) fn template_kind(capi: Capi, platform: PlatformType) -> Option<ApiRes
     match platform {
         PlatformType::Aws => Some(capi.aws_machine_template()),
         PlatformType::Azure => Some(azure::machines::template(capi)),
+        PlatformType::Gcp => Some(gcp::machine_template(capi)),
         PlatformType::KubeVirt => Some(capi.kubevirt_machine_template()),
+        PlatformType::OpenStack => Some(openstack::machine_template(capi)),
         PlatformType::Agent => Some(capi.agent_machine_template()),
         PlatformType::PowerVs => Some(power_vs::machines::template(capi)),
         PlatformType::IbmCloud | PlatformType::None => None,

@@ -108,6 +108,7 @@ impl Collector {
             additional_cors_allowed_origins: _,
             encryption: _,
             tls_security_profile: _,
+            tls_adherence: _,
             audit: _,
         } = api_server;
         if let Some(ApiServerServingCerts { named_certificates }) = serving_certs {

@@ -4,7 +4,7 @@
 //! Names of components that only other releases have are in the list, too: such a component may be added later.
 
 /// Names of Secrets and ConfigMaps, one list for both.
-const NAMES: [&str; 157] = [
+const NAMES: [&str; 166] = [
     "admin-kubeconfig",
     "aggregator-client-ca",
     "auth-config",
@@ -13,6 +13,11 @@ const NAMES: [&str; 157] = [
     "aws-pod-identity-webhook-kubeconfig",
     "aws-pod-identity-webhook-serving-cert",
     "azure-cloud-config",
+    "azure-disk-csi-config",
+    "azure-file-csi-config",
+    "azure-image-registry-credentials",
+    "azure-ingress-credentials",
+    "azure-kms-config",
     "azure-workload-identity-webhook-kubeconfig",
     "azure-workload-identity-webhook-serving-cert",
     "bootstrap-kubeconfig",
@@ -55,6 +60,7 @@ const NAMES: [&str; 157] = [
     "etcd-signer",
     "fake-cloud-credentials-secret",
     "gcp-cloud-config",
+    "gcp-pd-cloud-credentials",
     "hcco-client",
     "hcco-kubeconfig",
     "hcco-signer",
@@ -66,6 +72,7 @@ const NAMES: [&str; 157] = [
     "ignition-server-ca-cert",
     "ignition-server-serving-cert",
     "image-registry-controller-config",
+    "image-registry-creds",
     "ingress-crt",
     "ingress-operator-service-account-kubeconfig",
     "kas-aggregator-client-signer",
@@ -110,6 +117,7 @@ const NAMES: [&str; 157] = [
     "machine-approver",
     "machine-approver-config",
     "machine-config-server",
+    "manila-cloud-credentials",
     "mcs-crt",
     "metrics-client",
     "metrics-proxy-ca-cert",
@@ -143,6 +151,7 @@ const NAMES: [&str; 157] = [
     "openshift-route-controller-manager-config",
     "openshift-service-ca.crt",
     "openstack-cloud-config",
+    "openstack-cloud-credentials",
     "openstack-trusted-ca",
     "ovn-control-plane-metrics-cert",
     "packageserver-cert",

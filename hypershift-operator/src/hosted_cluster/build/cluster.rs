@@ -32,7 +32,7 @@ pub(crate) fn capi_cluster(facts: &Facts, paused: bool) -> Option<Desired> {
 
 /// The infrastructure object. Most providers ignore it: nothing has to be created, so it is ready.
 fn infrastructure_cluster(facts: &Facts) -> Option<Desired> {
-    let platform = infrastructure(facts.cluster.spec.platform.type_).ok()?;
+    let platform = infrastructure(facts.cluster.spec.platform.type_);
     match platform.cluster(facts) {
         ClusterIs::Desired(cluster) if !platform.is_external() => Some(*cluster),
         ClusterIs::Desired(cluster) => {

@@ -144,8 +144,10 @@ fn platform(mut platform: PlatformSpec, infra_id: &str) -> PlatformSpec {
             }
         }
         PlatformType::Azure
+        | PlatformType::Gcp
         | PlatformType::IbmCloud
         | PlatformType::KubeVirt
+        | PlatformType::OpenStack
         | PlatformType::PowerVs
         | PlatformType::None => {}
     }

@@ -1,5 +1,7 @@
 //! The namespace of a control plane.
 
+use std::collections::BTreeMap;
+
 use api::annotations::cluster::POD_SECURITY_LEVEL;
 use api::group::CapiTypes;
 use api::hypershift::v1beta1::platform::PlatformType;
@@ -10,9 +12,12 @@ use serde_json::json;
 use crate::desired::Desired;
 use crate::facts::Facts;
 use crate::names;
+use crate::platform::azure::identity::uses_managed;
 
 /// Label of a control-plane-operator's image whose pods keep to the level `restricted`.
 const RESTRICTED: &str = "io.openshift.hypershift.restricted-psa";
+/// Annotation with the ID of the cluster's resource in Azure.
+const AZURE_RESOURCE: &str = "azure.microsoft.com/hcp-cluster-azure-resource-id";
 
 /// The namespace.
 pub(super) fn namespace(facts: &Facts) -> Desired {
@@ -25,12 +30,26 @@ pub(super) fn namespace(facts: &Facts) -> Desired {
         // Otherwise OpenShift chooses a level by the rights of service accounts.
         "security.openshift.io/scc.podSecurityLabelSync": "false",
     });
-    let mut metadata = json!({ "labels": labels });
+    let mut annotations = BTreeMap::new();
     if let Some(user) = facts.management.uid(&facts.namespace) {
-        metadata["annotations"] = json!({ names::USER: user.to_string() });
+        annotations.insert(names::USER, user.to_string());
+    }
+    if let Some(resource) = azure_resource(facts) {
+        annotations.insert(AZURE_RESOURCE, resource.clone());
+    }
+    let mut metadata = json!({ "labels": labels });
+    if !annotations.is_empty() {
+        metadata["annotations"] = json!(annotations);
     }
     let fields = json!({ "metadata": metadata });
     Desired::new::<Namespace>("", &facts.namespace, fields)
+}
+
+/// The resource of a cluster of Azure Red Hat OpenShift in Azure, by which its metrics and logs are found.
+fn azure_resource(facts: &Facts) -> Option<&String> {
+    let azure = facts.cluster.spec.platform.azure.as_ref()?;
+    let resource = facts.annotations().get(AZURE_RESOURCE)?;
+    uses_managed(azure).then_some(resource)
 }
 
 fn level(facts: &Facts) -> String {
@@ -122,6 +141,26 @@ mod tests {
                 .operator_labels
                 .insert(RESTRICTED.to_owned(), String::new());
             assert_eq!(level(&facts), labelled, "{platform} {types:?}");
+        }
+    }
+
+    #[test]
+    fn clusters_with_managed_identities_name_their_resource_in_azure() {
+        let annotated = |platform: &str| {
+            let mut cluster = fixture::hosted_cluster(platform);
+            let annotations = cluster.metadata.annotations.get_or_insert_default();
+            annotations.insert(AZURE_RESOURCE.to_owned(), "/subscriptions/s".to_owned());
+            fixture::facts(cluster, CapiTypes::Private)
+        };
+        let mut managed = annotated("azure");
+        fixture::manage_identities(&mut managed);
+        for (name, facts, expected) in [
+            ("managed identities", managed, json!("/subscriptions/s")),
+            ("workload identities", annotated("azure"), json!(null)),
+            ("another platform", annotated("aws"), json!(null)),
+        ] {
+            let found = &namespace(&facts).body["metadata"]["annotations"][AZURE_RESOURCE];
+            assert_eq!(*found, expected, "{name}");
         }
     }
 

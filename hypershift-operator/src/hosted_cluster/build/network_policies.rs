@@ -64,7 +64,8 @@ pub(super) fn build(facts: &Facts) -> Vec<Desired> {
         ));
     }
     policies.extend(published(facts));
-    if facts.cluster.spec.platform.type_ == PlatformType::Aws {
+    let platform = facts.cluster.spec.platform.type_;
+    if [PlatformType::Aws, PlatformType::Azure].contains(&platform) {
         policies.push(ingress(
             facts,
             "private-router",
@@ -72,6 +73,8 @@ pub(super) fn build(facts: &Facts) -> Vec<Desired> {
             &json!([]),
             &[8080, 8443],
         ));
+    }
+    if platform == PlatformType::Aws {
         policies.extend(management_api(facts));
     }
     policies.extend(virtual_machines::policy(facts));

@@ -25,13 +25,14 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{PodSpec, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::api::ApiResource;
+use payload::{Capabilities, Capability};
 use serde_json::{Value, json};
 
 use super::{Desired, Error, certificate};
 use crate::facts::Facts;
 use crate::hosted_cluster::operator_image::operator_image;
 use crate::names;
-use crate::platform::{Infrastructure, Outside, infrastructure};
+use crate::platform::{Infrastructure, Outside, azure, gcp, infrastructure};
 
 /// Annotation with another image of the Cluster API controllers.
 const MANAGER_IMAGE: &str = "hypershift.openshift.io/capi-manager-image";
@@ -69,8 +70,8 @@ fn finalizers(deployment: &str) -> Option<&'static str> {
 /// Builds them.
 pub(super) fn build(facts: &Facts) -> Result<Operators, Error> {
     let own_image = operator_image(facts)?;
-    let platform = infrastructure(facts.cluster.spec.platform.type_).ok();
-    let provider_image = platform.and_then(|it| it.provider_image(facts).ok().flatten());
+    let platform = infrastructure(facts.cluster.spec.platform.type_);
+    let provider_image = platform.provider_image(facts).ok().flatten();
     let has_provider = provider_image.is_some() && facts.has_machine_management();
     let settings = settings(facts, own_image);
     let release = release(facts, &settings, provider_image)?;
@@ -94,10 +95,10 @@ pub(super) fn build(facts: &Facts) -> Result<Operators, Error> {
         facts,
         &control_plane_operator(facts, &settings),
         &context,
-        &roles::control_plane_operator(),
+        &roles::control_plane_operator(azure::infrastructure::mounts_certificates(facts)),
     )?;
     operators.rbac.extend(roles::pki_operator(facts));
-    if let Some(platform) = platform.filter(|_| has_provider) {
+    if has_provider {
         operators.add_managers(facts, platform, &context)?;
     } else {
         operators.leave_out(names::CLUSTER_API);
@@ -241,8 +242,8 @@ fn settings(facts: &Facts, own_image: String) -> Settings {
             .flatten(),
         default_ingress_domain: String::new(),
         uid: facts.management.uid(&facts.namespace),
-        managed_service: None,
-        azure_key_vault_client_id: None,
+        managed_service: facts.cloud.managed_service.clone(),
+        azure_key_vault_client_id: facts.cloud.azure_key_vault_client_id.clone(),
         metrics_set: facts.images.metrics_set,
         monitoring: MonitoringStack::default(),
         version_metrics: false,
@@ -282,6 +283,11 @@ fn environment(facts: &Facts, settings: &Settings) -> Value {
         ),
     ]);
     let given = [
+        (
+            azure::KEY_VAULT_CLIENT,
+            settings.azure_key_vault_client_id.clone(),
+        ),
+        ("MANAGED_SERVICE", settings.managed_service.clone()),
         ("IMAGE_CAPI_PROXY", settings.capi_proxy_image.clone()),
         ("IMAGE_OVERRIDES", Some(overrides.to_string())),
         ("INSECURE_REGISTRIES", Some(facts.images.insecure.join(","))),
@@ -298,6 +304,10 @@ fn environment(facts: &Facts, settings: &Settings) -> Value {
             settings.uid.map(|uid| uid.to_string()),
         ),
         (
+            "CREATES_AWS_SECURITY_GROUP",
+            creates_security_group(facts).then(|| "true".to_owned()),
+        ),
+        (
             "METRICS_SET",
             settings.metrics_set.map(|set| name(set).to_owned()),
         ),
@@ -310,6 +320,13 @@ fn environment(facts: &Facts, settings: &Settings) -> Value {
     variables
         .map(|(name, value)| json!({ "name": name, "value": value }))
         .collect()
+}
+
+/// Whether node pools wait for the security group that the control-plane-operator creates.
+fn creates_security_group(facts: &Facts) -> bool {
+    let capabilities = Capabilities::of_labels(&facts.operator_labels);
+    facts.cluster.spec.platform.type_ == PlatformType::Aws
+        && capabilities.has(Capability::CreatesAwsSecurityGroup)
 }
 
 /// The name of a choice of metrics, as flags have it.
@@ -341,13 +358,24 @@ fn provider(facts: &Facts, platform: &'static dyn Infrastructure) -> Component {
             edit(workload, |pod| platform.adapt(&facts_of_pod, pod));
             Ok(())
         });
-    if facts.cluster.spec.platform.type_ != PlatformType::Aws {
+    let account = match facts.cluster.spec.platform.type_ {
+        PlatformType::Aws => Some("capa-controller-manager"),
+        PlatformType::Azure => azure::infrastructure::token_account(facts),
+        PlatformType::Gcp => Some(gcp::infrastructure::ACCOUNT),
+        PlatformType::Agent
+        | PlatformType::IbmCloud
+        | PlatformType::KubeVirt
+        | PlatformType::None
+        | PlatformType::OpenStack
+        | PlatformType::PowerVs => None,
+    };
+    let Some(account) = account else {
         return component;
-    }
+    };
     component.minter(Minter {
         for_: TokenFor::Cloud,
         namespace: "kube-system",
-        name: "capa-controller-manager",
+        name: account,
         kubeconfig: TokenFrom::Secret("service-network-admin-kubeconfig"),
         oneshot: false,
     })

@@ -9,10 +9,11 @@ use crate::facts::{Facts, Found};
 use crate::names;
 use crate::platform::infrastructure;
 
-/// The credentials of the platform.
+/// The credentials of the platform: those that it has written, and copies of the user's.
 pub(super) fn platform(facts: &Facts) -> Vec<Desired> {
-    let platform = infrastructure(facts.cluster.spec.platform.type_);
-    platform.map(|it| it.secrets(facts)).unwrap_or_default()
+    let mut secrets = infrastructure(facts.cluster.spec.platform.type_).secrets(facts);
+    secrets.extend(copies(facts, &[Purpose::CloudCredentials]));
+    secrets
 }
 
 /// The pull secret of the release.
@@ -126,6 +127,7 @@ fn target(reference: &Reference) -> &str {
         Purpose::AuditWebhook
         | Purpose::EncryptionKey
         | Purpose::EtcdClient
+        | Purpose::CloudCredentials
         | Purpose::Role
         | Purpose::Configuration => &reference.name,
     }
@@ -141,6 +143,7 @@ fn kind(reference: &Reference, secret: &Secret) -> String {
         | Purpose::AuditWebhook
         | Purpose::EncryptionKey
         | Purpose::EtcdClient
+        | Purpose::CloudCredentials
         | Purpose::KubevirtCredentials
         | Purpose::Role
         | Purpose::Configuration => secret.type_.clone().unwrap_or_else(|| "Opaque".to_owned()),
@@ -163,6 +166,7 @@ fn data(reference: &Reference, secret: &Secret) -> Value {
         | Purpose::AuditWebhook
         | Purpose::EncryptionKey
         | Purpose::EtcdClient
+        | Purpose::CloudCredentials
         | Purpose::KubevirtCredentials
         | Purpose::Role
         | Purpose::Configuration => json!(data),

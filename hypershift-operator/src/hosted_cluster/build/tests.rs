@@ -15,12 +15,14 @@ use crate::capi::Capi;
 use crate::facts::fixture;
 
 /// The rows: platform, types, file.
-const ROWS: [(&str, CapiTypes, &str); 5] = [
+const ROWS: [(&str, CapiTypes, &str); 7] = [
     ("aws", CapiTypes::Private, "aws-private"),
     ("aws", CapiTypes::Standard, "aws-standard"),
     ("agent", CapiTypes::Private, "agent-private"),
+    ("azure", CapiTypes::Private, "azure-private"),
     ("kubevirt", CapiTypes::Private, "kubevirt-private"),
     ("none", CapiTypes::Private, "none-private"),
+    ("powervs", CapiTypes::Private, "powervs-private"),
 ];
 
 fn facts(platform: &str, types: CapiTypes) -> Facts {

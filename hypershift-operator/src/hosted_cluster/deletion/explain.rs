@@ -8,7 +8,6 @@ use super::list;
 use crate::context::Context;
 use crate::error::Error;
 use crate::facts::Facts;
-use crate::hosted_cluster::dereference::get;
 use crate::names;
 
 /// What a deletion waits for.
@@ -77,6 +76,7 @@ pub(super) async fn holder(
         "HostedControlPlane" | "AWSEndpointService" => {
             deployment(names::CONTROL_PLANE_OPERATOR, facts, ctx).await
         }
+        "IBMPowerVSImage" => deployment(names::CAPI_PROVIDER, facts, ctx).await,
         _ => Ok(None),
     }
 }
@@ -106,7 +106,9 @@ async fn machines(facts: &Facts, ctx: &Context) -> Result<Option<String>, Error>
 
 /// Why a Deployment that has to clean up does not run.
 async fn deployment(name: &str, facts: &Facts, ctx: &Context) -> Result<Option<String>, Error> {
-    let found = get::<k8s_openapi::api::apps::v1::Deployment>(ctx, &facts.namespace, name).await?;
+    let found = ctx
+        .get::<k8s_openapi::api::apps::v1::Deployment>(&facts.namespace, name)
+        .await?;
     let Some(found) = found else {
         return Ok(Some(format!(
             "Deployment {name}, which removes it, does not exist"

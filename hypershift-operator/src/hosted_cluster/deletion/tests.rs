@@ -193,6 +193,54 @@ async fn a_cluster_without_objects_is_deleted_at_once() {
     scenario.finish();
 }
 
+/// On Azure: the managed identity was revoked before the cluster was deleted.
+#[tokio::test]
+async fn machines_that_their_provider_fails_to_delete_are_given_up() {
+    let finalizer = "azuremachine.infrastructure.cluster.x-k8s.io";
+    let machine = |name: &str, reason: &str| {
+        let condition = json!({ "type": "Ready", "status": "False", "reason": reason });
+        let rest = json!({
+            "metadata": { "namespace": "clusters-one", "deletionTimestamp": "2020-01-31T12:00:00Z" },
+            "status": { "conditions": [condition] },
+        });
+        object(name, &[finalizer, "example.com/other"], rest)
+    };
+    let failed = machine("failed", "DeletionFailed");
+    let machines = format!(
+        "/apis/{}/v1beta1/namespaces/clusters-one/azuremachines",
+        api::group::infrastructure(CapiTypes::Private)
+    );
+    let scenario = Scenario::new([
+        none(&capi("clusters")),
+        gone(HCP),
+        Expect::get(&machines).answer(Answer::list(&[machine("slow", "Deleting"), failed.clone()])),
+        Expect::patch(&format!("{machines}/failed"))
+            .body(json!({ "metadata": { "resourceVersion": "7", "finalizers": ["example.com/other"] } }))
+            .answer(Answer::ok(&failed)),
+        none(POOLS),
+        none(&capi("clusters")),
+        gone(&format!("{DEPLOYMENTS}/cluster-api")),
+        gone(&format!("{DEPLOYMENTS}/capi-provider")),
+        gone(BINDING),
+        gone(PKI_BINDING),
+        gone(APPROVER),
+        gone(SIGNER),
+        gone(APPROVER_ROLE),
+        gone(SIGNER_ROLE),
+        gone(LINKS),
+        gone(HCP),
+        gone(NAMESPACE),
+    ]);
+    let ctx = context(&scenario);
+    let cluster = fixture::hosted_cluster("azure");
+    let mut facts = empty_facts(cluster, Capi::new(CapiTypes::Private), &ctx);
+    fixture::manage_identities(&mut facts);
+    let own = Namespace::Owned(control_plane_namespace::for_tests("clusters-one"));
+    let progress = super::advance(&facts, &own, &ctx).await.unwrap();
+    assert_eq!(progress, Progress::Gone(Duration::ZERO));
+    scenario.finish();
+}
+
 /// An object of the control plane's namespace, or of none, that a deletion by name would find.
 fn others(name: &str, owner: Option<&str>) -> Value {
     let rest = json!({

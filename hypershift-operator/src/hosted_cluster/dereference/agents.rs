@@ -24,7 +24,9 @@ pub(super) async fn consent(facts: &Facts, ctx: &Context) -> Result<Option<Agent
         return Ok(Some(decided));
     }
     for name in bindings(&facts.namespace) {
-        let found = super::get::<RoleBinding>(ctx, &agent.agent_namespace, &name).await?;
+        let found = ctx
+            .get::<RoleBinding>(&agent.agent_namespace, &name)
+            .await?;
         if found.is_some_and(|it| is_granted(&it, &facts.namespace)) {
             return Ok(Some(AgentNamespace::Grandfathered));
         }
@@ -138,7 +140,7 @@ mod tests {
         ] {
             let mut facts = fixture::facts(fixture::hosted_cluster("agent"), CapiTypes::Private);
             facts.agent_namespace = Some(consent);
-            let platform = infrastructure(facts.cluster.spec.platform.type_).unwrap();
+            let platform = infrastructure(facts.cluster.spec.platform.type_);
             let objects = platform.external_objects(&facts);
             let mut bindings = objects
                 .into_iter()

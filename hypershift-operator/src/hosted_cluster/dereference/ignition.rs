@@ -8,7 +8,6 @@ use kube::Api;
 use kube::api::{ApiResource, DynamicObject};
 use support::reconcile::is_missing;
 
-use super::get;
 use crate::context::Context;
 use crate::error::Error;
 use crate::facts::Facts;
@@ -64,7 +63,7 @@ async fn service(
     ctx: &Context,
 ) -> Result<Option<String>, Error> {
     for name in SERVICES {
-        let Some(service) = get::<Service>(ctx, &facts.namespace, name).await? else {
+        let Some(service) = ctx.get::<Service>(&facts.namespace, name).await? else {
             continue;
         };
         if let Some(address) = address(&service, strategy) {

@@ -7,10 +7,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
 use super::version::whole_second;
-use super::{Outcome, control_plane_conditions, progress};
+use super::{Outcome, control_plane_conditions, private_links, progress};
 use crate::facts::references::Purpose;
-use crate::facts::{Facts, InfraPolicy};
-use crate::hosted_cluster::validate::{Finding, private_access};
+use crate::facts::{Facts, InfraPolicy, OidcDocuments};
+use crate::hosted_cluster::oidc;
+use crate::hosted_cluster::validate::Finding;
 use crate::pause::Pause;
 
 /// Conditions that are the control plane's, and that every cluster has.
@@ -44,8 +45,6 @@ const COPIED_IF_PRESENT: [ClusterCondition; 12] = [
     ClusterCondition::HostedClusterRestoredFromBackup,
     ClusterCondition::ValidKubeVirtInfraNetworkMtu,
 ];
-/// The reason for features that this version does not implement.
-const NOT_SUPPORTED: &str = "NotSupported";
 /// The longest message of a condition.
 const LONGEST_MESSAGE: usize = 32_768;
 
@@ -143,14 +142,15 @@ pub(super) fn updates(outcome: &Outcome<'_>) -> Vec<ConditionUpdate> {
         ),
         release(outcome),
         succeeding(outcome),
+        ConditionUpdate::of(
+            ClusterCondition::PlatformCredentialsFound,
+            &findings.credentials,
+        ),
     ];
-    let credentials = findings.credentials.as_ref();
-    updates.extend(
-        credentials.map(|it| ConditionUpdate::of(ClusterCondition::PlatformCredentialsFound, it)),
-    );
     updates.extend(progress::ignition(outcome));
     updates.extend(unmanaged_etcd(outcome));
-    updates.extend(private_endpoints(outcome));
+    updates.extend(private_links::conditions(outcome.facts));
+    updates.extend(oidc_documents(outcome.facts));
     updates.extend(private_network(outcome));
     updates.extend(live_migration(outcome));
     updates.extend(copied(outcome));
@@ -242,20 +242,34 @@ fn unmanaged_etcd(outcome: &Outcome<'_>) -> Option<ConditionUpdate> {
     ))
 }
 
-/// No controller creates the endpoints of private clusters on AWS.
-fn private_endpoints(outcome: &Outcome<'_>) -> Option<ConditionUpdate> {
-    let about = ClusterCondition::AwsEndpointServiceAvailable;
-    let access = private_access(outcome.facts)?;
-    let message = format!(
-        "spec.platform.aws.endpointAccess is {access}, and this version does not create AWSEndpointServices; those that \
-         exist are left as they are. Set it to Public, or keep them up to date by other means"
-    );
-    Some(ConditionUpdate::new(
-        about,
-        Status::False,
-        NOT_SUPPORTED,
-        message,
-    ))
+/// The documents by which AWS validates tokens.
+fn oidc_documents(facts: &Facts) -> Option<ConditionUpdate> {
+    let about = ClusterCondition::ValidOidcConfiguration;
+    if !oidc::are_stored(&facts.cluster) {
+        return None;
+    }
+    if oidc::is_recorded(&facts.cluster) {
+        return Some(ConditionUpdate::expected(about, Status::True));
+    }
+    match &facts.oidc_documents {
+        Some(OidcDocuments::Stored) => Some(ConditionUpdate::expected(about, Status::True)),
+        Some(OidcDocuments::Failed(problem)) => Some(ConditionUpdate::new(
+            about,
+            Status::False,
+            "OIDCConfigurationInvalid",
+            problem,
+        )),
+        // Machines of a cluster whose documents others have stored would count as lost if this were false.
+        Some(OidcDocuments::Unconfigured) => Some(ConditionUpdate::new(
+            about,
+            Status::Unknown,
+            CommonReason::StatusUnknown.as_str(),
+            "this operator stores no OIDC documents: AWS accepts tokens of the cluster only if they are at spec.issuerURL. \
+             For it to store them, the administrator of the management cluster runs the operator with \
+             --oidc-storage-provider-s3-bucket-name, -region and -credentials",
+        )),
+        None => unchanged(facts, about),
+    }
 }
 
 /// The NetworkPolicy of virtual machines on another infrastructure cluster.

@@ -4,32 +4,48 @@ use api::group::CapiTypes;
 use api::hypershift::v1beta1::platform::aws::AwsEndpointAccess;
 use api::hypershift::v1beta1::platform::{PlatformSpec, PlatformType};
 use api::hypershift::v1beta1::services::{PublishingStrategyType, ServiceType};
+use serde_json::json;
 
 use super::services::{host_name, name};
-use super::{Finding, Problems, kubevirt};
+use super::{Finding, Problems, azure, kubevirt, power_vs};
 use crate::facts::{AgentNamespace, Facts};
 use crate::hosted_cluster::operator_image::{Unfit, operator_image};
 use crate::names::AGENT_CONSUMERS;
-use crate::platform::infrastructure;
+use crate::platform::{gcp, infrastructure, openstack};
 
 /// Whether this operator can run such a cluster.
 pub(super) fn supported(facts: &Facts) -> Finding {
     let bad = |message| Finding::bad("UnsupportedHostedCluster", message);
-    let platform = match infrastructure(facts.cluster.spec.platform.type_) {
-        Ok(platform) => platform,
-        Err(unsupported) => return bad(unsupported.to_string()),
-    };
+    let platform = infrastructure(facts.cluster.spec.platform.type_);
     if facts.capi.types() == CapiTypes::Private && facts.images.capi_proxy.is_none() {
         let message = "the cluster uses private Cluster API types, and the operator has no proxy image: run `hypershift install` with --capi-proxy-image";
         return bad(message.to_owned());
     }
-    let lacks = platform.provider_image(facts).err();
+    let lacks = preview(facts);
+    let lacks = lacks.or_else(|| platform.provider_image(facts).err());
     let lacks = lacks.or_else(|| no_operator(facts));
     let lacks = lacks.or_else(|| missing_crds(facts));
+    let lacks = lacks.or_else(|| azure::unsupported(facts));
+    let lacks = lacks.or_else(|| gcp::infrastructure::unsupported(facts));
     match lacks.or_else(|| private_endpoints(facts)) {
         None => Finding::Good,
         Some(problem) => bad(problem),
     }
+}
+
+/// Whether the platform is part of the technology preview, and the operator is not.
+fn preview(facts: &Facts) -> Option<String> {
+    let platform = facts.cluster.spec.platform.type_;
+    let needed = platform.features();
+    let name = json!(platform);
+    let name = name.as_str().unwrap_or_default();
+    (!facts.cloud.features.includes(needed)).then(|| {
+        format!(
+            "platform {name} is part of the feature set {needed}, and the operator has {}: run `hypershift install` \
+             with --tech-preview-no-upgrade",
+            facts.cloud.features
+        )
+    })
 }
 
 /// Why the control plane is not supported. An unreadable release has a condition of its own.
@@ -59,17 +75,27 @@ fn missing_crds(facts: &Facts) -> Option<String> {
     ))
 }
 
-/// Private connectivity on AWS needs AWSEndpointServices, which no controller of this version creates. A control plane
-/// that was private before is not changed: its condition `AWSEndpointServiceAvailable` reports the same.
+/// Private connectivity on AWS needs VPC endpoint services, in the region of the cluster's network. A control plane that was
+/// private before is not held up: its condition `AWSEndpointServiceAvailable` reports the same.
 fn private_endpoints(facts: &Facts) -> Option<String> {
     let access = private_access(facts)?;
     if was_private(facts) {
         return None;
     }
-    Some(format!(
-        "spec.platform.aws.endpointAccess is {access}, and this version does not create AWSEndpointServices: nodes would \
-         not reach the control plane. Set it to Public; where it cannot be changed, create the cluster again"
-    ))
+    let region = &facts.cluster.spec.platform.aws.as_ref()?.region;
+    match facts.cloud.aws_region.as_ref() {
+        Some(own) if own == region => None,
+        Some(own) => Some(format!(
+            "spec.platform.aws.endpointAccess is {access}, and spec.platform.aws.region is {region}: this operator manages \
+             VPC endpoint services in {own} only, which other regions do not reach. Create the cluster in {own}, or with \
+             endpointAccess Public"
+        )),
+        None => Some(format!(
+            "spec.platform.aws.endpointAccess is {access}, and this operator manages no VPC endpoint services: nodes would \
+             not reach the control plane. Set it to Public, or have the administrator of the management cluster run the \
+             operator with --aws-region and --aws-shared-credentials-file"
+        )),
+    }
 }
 
 /// How the cluster is reached privately, if it is.
@@ -88,17 +114,14 @@ fn was_private(facts: &Facts) -> bool {
 }
 
 /// Whether the platform's credentials are complete.
-pub(super) fn credentials(facts: &Facts) -> Option<Finding> {
-    let platform = infrastructure(facts.cluster.spec.platform.type_).ok()?;
+pub(super) fn credentials(facts: &Facts) -> Finding {
+    let platform = infrastructure(facts.cluster.spec.platform.type_);
     // Where none are needed, none are missing.
     let problems = platform.credentials(facts).unwrap_or_default();
     if problems.is_empty() {
-        return Some(Finding::Good);
+        return Finding::Good;
     }
-    Some(Finding::bad(
-        "PlatformCredentialsNotFound",
-        problems.join("; "),
-    ))
+    Finding::bad("PlatformCredentialsNotFound", problems.join("; "))
 }
 
 /// Requirements of the platform for the configuration.
@@ -109,10 +132,10 @@ pub(super) fn problems(facts: &Facts) -> Problems {
         PlatformType::Aws => problems.extend(aws(facts)),
         PlatformType::Agent => problems.extend(agent(facts)),
         PlatformType::KubeVirt => problems.extend(kubevirt::problems(facts)),
-        PlatformType::Azure
-        | PlatformType::IbmCloud
-        | PlatformType::PowerVs
-        | PlatformType::None => {}
+        PlatformType::PowerVs => problems.extend(power_vs::problems(facts)),
+        PlatformType::Azure => problems.extend(azure::problems(facts)),
+        PlatformType::OpenStack => problems.extend(openstack::infrastructure::problems(facts)),
+        PlatformType::Gcp | PlatformType::IbmCloud | PlatformType::None => {}
     }
     problems
 }
@@ -123,7 +146,9 @@ fn section(spec: &PlatformSpec) -> Problems {
         PlatformType::Aws => ("aws", spec.aws.is_some()),
         PlatformType::Agent => ("agent", spec.agent.is_some()),
         PlatformType::Azure => ("azure", spec.azure.is_some()),
+        PlatformType::Gcp => ("gcp", spec.gcp.is_some()),
         PlatformType::KubeVirt => return Problems::new(),
+        PlatformType::OpenStack => ("openstack", spec.openstack.is_some()),
         PlatformType::PowerVs => ("powervs", spec.powervs.is_some()),
         PlatformType::IbmCloud | PlatformType::None => return Problems::new(),
     };

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use control_plane_component::is_reserved_label;
 
 use super::Problems;
+use crate::facts::Facts;
 use crate::facts::references::{Purpose, Reference, is_reserved};
-use crate::facts::{Facts, Found};
 
 /// Problems of the references.
 pub(super) fn problems(facts: &Facts) -> Problems {
@@ -14,32 +14,11 @@ pub(super) fn problems(facts: &Facts) -> Problems {
     // A missing pull secret is reported with the unreadable release.
     let referenced = referenced.filter(|(reference, _)| reference.purpose != Purpose::PullSecret);
     let mut problems: Problems = referenced
-        .filter_map(|(reference, found)| problem(&facts.id.namespace, reference, found))
+        .filter_map(|(reference, found)| reference.problem(&facts.id.namespace, found))
         .collect();
     problems.extend(names(facts));
     problems.extend(labels(&facts.cluster.spec.labels));
     problems
-}
-
-fn problem(namespace: &str, reference: &Reference, found: &Found) -> Option<String> {
-    let Reference {
-        kind,
-        name,
-        field,
-        keys,
-        ..
-    } = reference;
-    let kind = kind.as_str();
-    if matches!(found, Found::Missing) {
-        return Some(format!(
-            "{field} names {kind} {namespace}/{name}, which does not exist: create it"
-        ));
-    }
-    let missing: Vec<_> = keys.iter().filter(|key| !found.has(key)).cloned().collect();
-    (!missing.is_empty()).then(|| {
-        let keys = missing.join(", ");
-        format!("{field} names {kind} {namespace}/{name}, which lacks {keys}: add it")
-    })
 }
 
 /// A copy keeps the name that the user chose, and must not take the place of an object of the control plane.

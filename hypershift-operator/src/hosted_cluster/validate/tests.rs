@@ -1,7 +1,10 @@
 //! Invalid input, row by row: the condition, and the part of its message that says what to change.
 
 mod authentication;
+mod azure;
+mod ibm;
 mod platforms;
+mod preview;
 
 use api::annotations::cluster::SKIP_KAS_CONFLICT_SAN_VALIDATION;
 use api::group::CapiTypes;
@@ -77,13 +80,15 @@ fn an_annotation_allows_conflicting_certificate_names() {
 
 #[test]
 fn a_complete_cluster_is_valid() {
-    for platform in ["aws", "agent", "kubevirt", "none"] {
+    for platform in [
+        "aws", "azure", "agent", "ibmcloud", "kubevirt", "none", "powervs",
+    ] {
         for types in [CapiTypes::Private, CapiTypes::Standard] {
             let facts = fixture::facts(fixture::hosted_cluster(platform), types);
             let findings = validate(&facts);
             assert!(findings.allow_changes(), "{platform}: {findings:?}");
             // Also on platforms that need none.
-            assert_eq!(findings.credentials, Some(Finding::Good), "{platform}");
+            assert_eq!(findings.credentials, Finding::Good, "{platform}");
         }
     }
 }

@@ -51,9 +51,11 @@ fn supported(platform: PlatformType) -> Option<(&'static str, &'static [Arch])> 
     match platform {
         PlatformType::Aws => Some(("AWS", COMMON)),
         PlatformType::Azure => Some(("Azure", COMMON)),
+        PlatformType::Gcp => Some(("GCP", COMMON)),
         PlatformType::None => Some(("None", COMMON)),
         PlatformType::KubeVirt => Some(("KubeVirt", &[Arch::Amd64, Arch::S390x])),
         PlatformType::Agent => Some(("Agent", &[Arch::Amd64, Arch::Arm64, Arch::Ppc64le])),
+        PlatformType::OpenStack => Some(("OpenStack", &[Arch::Amd64])),
         PlatformType::PowerVs => Some(("PowerVS", &[Arch::Ppc64le])),
         PlatformType::IbmCloud => None,
     }
@@ -88,6 +90,12 @@ mod tests {
             (PlatformType::Aws, [true, true, false, false], two),
             (PlatformType::Azure, [true, true, false, false], two),
             (PlatformType::None, [true, true, false, false], two),
+            (PlatformType::Gcp, [true, true, false, false], two),
+            (
+                PlatformType::OpenStack,
+                [true, false, false, false],
+                "amd64",
+            ),
             (
                 PlatformType::KubeVirt,
                 [true, false, false, true],

@@ -83,10 +83,10 @@ fn settle(
     let Some(machine) = machine else {
         return;
     };
-    conditions.good(
-        PoolCondition::ValidPlatformImage,
-        "a boot image is available",
-    );
+    let about = PoolCondition::ValidPlatformImage;
+    if machine.notes.iter().all(|it| it.condition != about) {
+        conditions.good(about, "a boot image is available");
+    }
     conditions.good(
         PoolCondition::ValidMachineTemplate,
         "the machine template is valid",

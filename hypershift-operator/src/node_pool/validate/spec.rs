@@ -60,9 +60,11 @@ fn may_start_from_zero(platform: PlatformType) -> bool {
     match platform {
         PlatformType::Aws | PlatformType::Azure => true,
         PlatformType::Agent
+        | PlatformType::Gcp
         | PlatformType::IbmCloud
         | PlatformType::KubeVirt
         | PlatformType::None
+        | PlatformType::OpenStack
         | PlatformType::PowerVs => false,
     }
 }

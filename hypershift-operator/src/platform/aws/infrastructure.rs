@@ -1,5 +1,6 @@
 //! AWS: the network is the user's, the controllers are those of the release, and they act in roles of the user's.
 
+use api::group::AWS_MACHINE_FINALIZER;
 use api::hypershift::v1beta1::platform::aws::AwsPlatformSpec;
 use k8s_openapi::api::core::v1::{PodSpec, Secret};
 use kube::api::ApiResource;
@@ -9,8 +10,10 @@ use crate::capi::Capi;
 use crate::desired::Desired;
 use crate::facts::Facts;
 use crate::facts::aws_roles::{KEY, KMS_FIELD, NODE_MANAGEMENT, roles};
+use crate::platform::aws::identity;
 use crate::platform::aws::profile::{Region, RoleArn, profile};
-use crate::platform::{ClusterIs, Infrastructure};
+use crate::platform::release_image::of_release;
+use crate::platform::{ClusterIs, Infrastructure, Orphans};
 
 /// The release's name for the controllers.
 const IMAGE: &str = "aws-cluster-api-controllers";
@@ -54,16 +57,7 @@ impl Infrastructure for Aws {
     }
 
     fn provider_image(&self, facts: &Facts) -> Result<Option<String>, String> {
-        if let Some(image) = facts.annotations().get(IMAGE_ANNOTATION) {
-            return Ok(Some(image.clone()));
-        }
-        let Some(release) = facts.operated().read() else {
-            return Ok(None);
-        };
-        let image = release
-            .component(IMAGE)
-            .map_err(|missing| missing.to_string())?;
-        Ok(Some(image.to_owned()))
+        of_release(facts, IMAGE_ANNOTATION, None, IMAGE)
     }
 
     fn credentials(&self, facts: &Facts) -> Option<Vec<String>> {
@@ -134,6 +128,14 @@ impl Infrastructure for Aws {
         let volumes =
             json!([{ "name": "credentials", "secret": { "secretName": NODE_MANAGEMENT } }]);
         super::super::add(&mut pod.volumes, volumes);
+    }
+
+    fn orphans(&self, facts: &Facts) -> Option<Orphans> {
+        identity::is_invalid(&facts.cluster).then(|| Orphans {
+            resource: facts.capi.aws_machine(),
+            finalizer: AWS_MACHINE_FINALIZER,
+            is_orphaned: |machine, _, _| machine.deletion_timestamp.is_some(),
+        })
     }
 }
 

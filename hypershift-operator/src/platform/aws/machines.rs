@@ -113,7 +113,9 @@ fn security_groups(inputs: &Inputs<'_>, pool: &AwsNodePoolPlatform) -> Result<Ve
     let aws = status.and_then(|it| it.platform.as_ref()?.aws.as_ref());
     match aws.and_then(|it| it.default_worker_security_group_id.as_ref()) {
         Some(id) => groups.push(json!({ "id": id })),
-        None if inputs.capabilities.has(Capability::CreatesAwsSecurityGroup) => {
+        None if inputs.capabilities.has(Capability::CreatesAwsSecurityGroup)
+            && !has_nodes(inputs) =>
+        {
             return Err(Refused {
                 condition: PoolCondition::AwsSecurityGroupAvailable,
                 reason: "DefaultWorkerSecurityGroupNotReady",
@@ -124,6 +126,14 @@ fn security_groups(inputs: &Inputs<'_>, pool: &AwsNodePoolPlatform) -> Result<Ve
         None => {}
     }
     Ok(groups)
+}
+
+/// Whether a release was rolled out to nodes: clusters that had nodes before there was such a group have none.
+fn has_nodes(inputs: &Inputs<'_>) -> bool {
+    let status = inputs.cluster.status.as_ref();
+    let version = status.and_then(|it| it.version.as_ref());
+    let mut history = version.iter().flat_map(|it| &it.history);
+    history.any(|it| it.state == "Completed")
 }
 
 /// All tags, and the keys of pool tags that the cluster overrides.

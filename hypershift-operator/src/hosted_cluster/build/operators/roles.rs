@@ -11,6 +11,9 @@ use crate::platform::Infrastructure;
 
 const ALL: [&str; 1] = ["*"];
 const READ: [&str; 3] = ["get", "list", "watch"];
+const WRITE: [&str; 7] = [
+    "get", "list", "watch", "create", "update", "patch", "delete",
+];
 const HYPERSHIFT: &str = "hypershift.openshift.io";
 /// Kinds of a control plane that the control-plane-operator reads and writes. HostedClusters and NodePools are not among
 /// them: the operator acts on those with its own permissions, and `override` on them bypasses the tenant policy.
@@ -66,7 +69,10 @@ pub(super) fn provider(facts: &Facts, platform: &dyn Infrastructure) -> Vec<Valu
 /// It creates the Roles of components, among them some with rules on Cluster API that it does not hold itself, so it has
 /// `escalate` and `bind` on Roles. What they may grant is limited by the admission policy for control planes, which
 /// `hypershift install` creates.
-pub(super) fn control_plane_operator() -> Vec<Value> {
+///
+/// With `mounts_certificates` it writes which certificates the CSI driver reads from a key vault.
+pub(super) fn control_plane_operator(mounts_certificates: bool) -> Vec<Value> {
+    let of_classes: &[&str] = if mounts_certificates { &WRITE } else { &READ };
     let all = |group: &str, resources: &[&str]| json!({ "apiGroups": [group], "resources": resources, "verbs": ALL });
     vec![
         control_plane_kinds(),
@@ -106,11 +112,12 @@ pub(super) fn control_plane_operator() -> Vec<Value> {
             &["routes", "routes/custom-host", "routes/status"],
         ),
         all("image.openshift.io", &["imagestreams"]),
-        // It watches all kinds of its components. To write one is to choose the certificates that a CSI driver reads.
+        // It watches all kinds of its components. To write one is to choose the certificates that a CSI driver reads, so only
+        // clusters of a managed service may.
         json!({
             "apiGroups": ["secrets-store.csi.x-k8s.io"],
             "resources": ["secretproviderclasses"],
-            "verbs": READ,
+            "verbs": of_classes,
         }),
         json!({
             "apiGroups": ["security.openshift.io"],
@@ -218,10 +225,21 @@ fn leases() -> Value {
 mod tests {
     use super::*;
 
+    /// Check T16: to write a class is to choose what is read as the identity of the operator.
+    #[test]
+    fn classes_of_certificates_are_written_for_managed_identities_only() {
+        for (mounts_certificates, expected) in [(true, &WRITE[..]), (false, &READ[..])] {
+            let rules = control_plane_operator(mounts_certificates).into_iter();
+            let mut rules = rules.filter(|it| it["resources"][0] == "secretproviderclasses");
+            assert_eq!(rules.next().unwrap()["verbs"], json!(expected));
+            assert_eq!(rules.next(), None);
+        }
+    }
+
     /// T05: a rule without names would let pods run under `privileged`.
     #[test]
     fn constraints_are_granted_by_name() {
-        let rules = control_plane_operator();
+        let rules = control_plane_operator(true);
         let mut seen = 0;
         for rule in rules {
             if rule["apiGroups"][0] == "security.openshift.io" {

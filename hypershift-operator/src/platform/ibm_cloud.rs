@@ -1,0 +1,3 @@
+//! IBM Cloud.
+
+pub(crate) mod infrastructure;
