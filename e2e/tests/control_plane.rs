@@ -29,8 +29,6 @@ mod hosted_clusters_api;
 mod hosted_clusters_faults;
 #[path = "install/main.rs"]
 mod install;
-#[path = "kubevirt_provider/main.rs"]
-mod kubevirt_provider;
 #[path = "lost_responses/main.rs"]
 mod lost_responses;
 #[path = "migration/main.rs"]
@@ -44,3 +42,5 @@ mod operator;
 mod payload;
 #[path = "programs/main.rs"]
 mod programs;
+#[path = "providers/main.rs"]
+mod providers;

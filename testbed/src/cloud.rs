@@ -49,6 +49,16 @@ pub struct Network {
     pub cidr: String,
 }
 
+/// A fake EC2 on loopback: its instances are entries, of which no machines are made.
+#[derive(Debug)]
+pub struct FakeInstances {
+    /// A client for it.
+    pub client: Cloud,
+    /// What clusters in it are made with.
+    pub network: Network,
+    _store: FakeStore,
+}
+
 /// The object stores of a fake cloud that has no machines, on loopback.
 #[derive(Debug)]
 pub struct FakeStore {
@@ -67,6 +77,25 @@ impl FakeStore {
         Ok(Self {
             address,
             _service: service,
+        })
+    }
+}
+
+// === impl FakeInstances ===
+
+impl FakeInstances {
+    /// Starts it, and makes a network.
+    pub async fn start(work_dir: &Arc<WorkDir>, progress: &Progress) -> Result<Self> {
+        let store = FakeStore::start(work_dir, progress).await?;
+        let client = Cloud::new(store.address)?;
+        let network = client
+            .create_network("10.0.0.0/16", "10.0.0.0/24", ZONE)
+            .await
+            .context("cannot make a network in the fake cloud")?;
+        Ok(Self {
+            client,
+            network,
+            _store: store,
         })
     }
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::client::{ApiClient, Resource};
 use crate::conditions;
 use crate::modules::Module;
+use crate::providers::{Provider, Shared};
 use crate::wait;
 
 /// How long the API server may take to serve new kinds.
@@ -32,65 +33,43 @@ pub async fn cluster_api(capi_types: CapiTypes) -> Result<Vec<Value>> {
     }
 }
 
-/// The CRDs of the provider for AWS with one set of types of the group table.
-pub async fn aws(capi_types: CapiTypes) -> Result<Vec<Value>> {
-    let path = "sigs.k8s.io/cluster-api-provider-aws/v2";
-    of_provider(Module::Aws, path, capi_types).await
-}
-
-/// The CRDs of the provider for KubeVirt with one set of types of the group table.
-pub async fn kubevirt(capi_types: CapiTypes) -> Result<Vec<Value>> {
-    let path = "sigs.k8s.io/cluster-api-provider-kubevirt";
-    of_provider(Module::Kubevirt, path, capi_types).await
-}
-
-/// The CRDs of the Go module `path`, in the version that a program of the testbed has.
-async fn of_provider(
-    program: Module,
-    path: &'static str,
-    capi_types: CapiTypes,
-) -> Result<Vec<Value>> {
-    let read = move || {
-        let version = program.version_of(path)?;
-        let module: module::Module = format!("{path}@{version}").parse()?;
-        let crds = module::read(&module)?.documents.into_iter();
-        anyhow::Ok(crds.map(|document| document.value).collect::<Vec<_>>())
-    };
-    let standard = tokio::task::spawn_blocking(read)
+/// The CRDs of a provider with one set of types of the group table, and those of other projects that it uses.
+pub async fn provider(provider: Provider, capi_types: CapiTypes) -> Result<Vec<Value>> {
+    let (standard, shared) = tokio::task::spawn_blocking(move || read_provider(provider))
         .await
         .context("reading the provider's CRDs was cut short")??;
-    match capi_types {
-        CapiTypes::Standard => Ok(standard.into_iter().map(without_conversion).collect()),
+    let own: Vec<_> = match capi_types {
+        CapiTypes::Standard => standard.into_iter().map(without_conversion).collect(),
         CapiTypes::Private => cli::crds::derive(&GroupTable::default(), standard)
-            .context("cannot derive the private CRDs"),
-    }
+            .context("cannot derive the private CRDs")?,
+    };
+    Ok(own.into_iter().chain(shared).collect())
 }
 
 /// All that hosted clusters need of given types: Cluster API's, and those of the provider for AWS.
 pub async fn of_hosted_clusters(capi_types: CapiTypes) -> Result<Vec<Value>> {
     let mut all = cluster_api(capi_types).await?;
-    all.extend(aws(capi_types).await?);
+    all.extend(provider(Provider::Aws, capi_types).await?);
     Ok(all)
 }
 
 /// The CRDs of a platform that has another version of Cluster API, and those of the test's own provider for it.
 pub async fn platform() -> Result<Vec<Value>> {
-    let read = || {
-        let version = Module::Platform.version_of(CLUSTER_API[0])?;
-        let module: module::Module = format!("{}@{version}", CLUSTER_API[0]).parse()?;
-        anyhow::Ok(module::read(&module)?)
-    };
-    let batch = tokio::task::spawn_blocking(read)
+    let read = || read_module(Module::Platform, CLUSTER_API[0]);
+    let theirs = tokio::task::spawn_blocking(read)
         .await
         .context("reading the platform's CRDs was cut short")??;
-    let theirs = batch.documents.into_iter().map(|document| document.value);
     let own = [
         "PlatformCluster",
         "PlatformMachine",
         "PlatformMachineTemplate",
     ]
     .map(of_own_provider);
-    Ok(theirs.map(without_conversion).chain(own).collect())
+    Ok(theirs
+        .into_iter()
+        .map(without_conversion)
+        .chain(own)
+        .collect())
 }
 
 /// A CRD of a provider that has no manager.
@@ -168,12 +147,32 @@ pub async fn remove(admin: &ApiClient, crds: &[Value]) -> Result<()> {
 fn read_standard() -> Result<Vec<Value>> {
     let mut crds = Vec::new();
     for path in CLUSTER_API {
-        let version = Module::ClusterApi.version_of(path)?;
-        let module: module::Module = format!("{path}@{version}").parse()?;
-        let batch = module::read(&module)?;
-        crds.extend(batch.documents.into_iter().map(|document| document.value));
+        crds.extend(read_module(Module::ClusterApi, path)?);
     }
     Ok(crds)
+}
+
+/// The CRDs of a provider's own kinds, and those of other projects that it uses.
+fn read_provider(provider: Provider) -> Result<(Vec<Value>, Vec<Value>)> {
+    let standard = read_module(provider.module(), provider.go_module())?;
+    let Some(Shared { path, crds }) = provider.shared() else {
+        return Ok((standard, Vec::new()));
+    };
+    let mut shared = read_module(provider.module(), path)?;
+    shared.retain(|crd| crds.iter().any(|name| crd["metadata"]["name"] == *name));
+    ensure!(
+        shared.len() == crds.len(),
+        "{path} does not have all of {crds:?}"
+    );
+    Ok((standard, shared))
+}
+
+/// The CRDs of the Go module `path`, in the version that a wrapper module has.
+fn read_module(wrapper: Module, path: &str) -> Result<Vec<Value>> {
+    let version = wrapper.version_of(path)?;
+    let module: module::Module = format!("{path}@{version}").parse()?;
+    let documents = module::read(&module)?.documents.into_iter();
+    Ok(documents.map(|document| document.value).collect())
 }
 
 /// Upstream's conversion webhook is a Service of an installation that is not here; only the stored version is used.

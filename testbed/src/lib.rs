@@ -52,6 +52,7 @@ pub mod platform;
 pub mod ports;
 pub mod process;
 pub mod progress;
+pub mod providers;
 pub mod proxy;
 pub mod raw;
 pub mod registry;

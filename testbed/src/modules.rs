@@ -26,6 +26,14 @@ pub enum Module {
     Aws,
     /// The KubeVirt provider.
     Kubevirt,
+    /// The GCP provider.
+    Gcp,
+    /// The Azure provider.
+    Azure,
+    /// The OpenStack provider.
+    Openstack,
+    /// The provider for IBM Cloud and `PowerVS`.
+    Ibmcloud,
     /// What gives pods their volumes.
     Storage,
     /// etcd's command line.
@@ -68,6 +76,10 @@ impl Module {
             Self::Node => "node",
             Self::Aws => "aws",
             Self::Kubevirt => "kubevirt",
+            Self::Gcp => "gcp",
+            Self::Azure => "azure",
+            Self::Openstack => "openstack",
+            Self::Ibmcloud => "ibmcloud",
             Self::Storage => "storage",
             Self::Etcdctl => "etcdctl",
             Self::Etcdutl => "etcdutl",
@@ -177,6 +189,7 @@ fn required_version(go_mod: &str, path: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::providers::Provider;
 
     #[test]
     fn versions_are_read_from_both_forms_of_require() {
@@ -200,11 +213,17 @@ mod tests {
     }
 
     #[test]
-    fn the_kubevirt_provider_and_its_crds_have_the_same_version() {
-        let path = "sigs.k8s.io/cluster-api-provider-kubevirt";
+    fn providers_and_their_installed_crds_have_the_same_versions() {
         let pinned = cli::crds::source::module::PINNED;
-        let (_, version) = pinned.into_iter().find(|(one, _)| *one == path).unwrap();
-        assert_eq!(Module::Kubevirt.version_of(path).unwrap(), version);
+        for provider in Provider::ALL {
+            let path = provider.go_module();
+            let (_, version) = pinned.into_iter().find(|(one, _)| *one == path).unwrap();
+            let own = provider.module().version_of(path).unwrap();
+            assert_eq!(own, version, "{path}");
+        }
+        for (path, version) in cli::crds::source::module::SHARED {
+            assert_eq!(Module::Openstack.version_of(path).unwrap(), version);
+        }
     }
 
     /// Packages are compiled once for two modules only if all that they import has the same version in both.
@@ -243,6 +262,16 @@ mod tests {
             (
                 Module::Kubevirt,
                 "sigs.k8s.io/cluster-api-provider-kubevirt",
+            ),
+            (Module::Gcp, "sigs.k8s.io/cluster-api-provider-gcp"),
+            (Module::Azure, "sigs.k8s.io/cluster-api-provider-azure"),
+            (
+                Module::Openstack,
+                "sigs.k8s.io/cluster-api-provider-openstack",
+            ),
+            (
+                Module::Ibmcloud,
+                "sigs.k8s.io/cluster-api-provider-ibmcloud",
             ),
             (Module::Storage, "github.com/rancher/local-path-provisioner"),
             (Module::Etcdctl, "go.etcd.io/etcd/etcdctl/v3"),

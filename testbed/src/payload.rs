@@ -40,7 +40,7 @@ use crate::registry::{self, Registry};
 pub(crate) use base::files as shell;
 pub use images::MachineConfigPrograms;
 use images::Made;
-pub use manifests::{BOOT_IMAGE, REGION};
+pub use manifests::{BOOT_IMAGE, POWER_VS_IMAGE, REGION};
 
 /// The repository of release images.
 pub const REPOSITORY: &str = "ocp/release";
@@ -106,6 +106,31 @@ pub async fn without_images(
     version: &str,
     labels: &BTreeMap<String, String>,
 ) -> Result<String> {
+    let archive = archive_without_images(registry, version, labels).await?;
+    registry.push_as(REPOSITORY, version, &archive).await?;
+    Ok(format!("{}/{REPOSITORY}:{version}", registry.address()))
+}
+
+/// The same for nodes of another architecture than `amd64`.
+pub async fn without_images_for(
+    registry: &Registry,
+    version: &str,
+    architecture: &str,
+    labels: &BTreeMap<String, String>,
+) -> Result<String> {
+    let archive = archive_without_images(registry, version, labels).await?;
+    let tag = format!("{version}-{architecture}");
+    let archive = archive.for_architecture(architecture);
+    registry.push_as(REPOSITORY, &tag, &archive).await?;
+    Ok(format!("{}/{REPOSITORY}:{tag}", registry.address()))
+}
+
+/// The image of such a release. Pushes the image of its control-plane-operator.
+async fn archive_without_images(
+    registry: &Registry,
+    version: &str,
+    labels: &BTreeMap<String, String>,
+) -> Result<Archive> {
     let digest = "0".repeat(64);
     let tags = stand_ins::tags().map(|(tag, _)| tag).chain(images::TAGS);
     let mut components: BTreeMap<_, _> = tags
@@ -118,13 +143,7 @@ pub async fn without_images(
     components.insert(OPERATOR.to_owned(), operator);
     let kubernetes = Binary::KubeApiserver.version()?;
     let files = manifests_of(version, &components, kubernetes.trim_start_matches('v'));
-    let archive = Archive::of(&Contents {
-        entrypoint: "/bin/sh".to_owned(),
-        command: &[],
-        files,
-    })?;
-    registry.push_as(REPOSITORY, version, &archive).await?;
-    Ok(format!("{}/{REPOSITORY}:{version}", registry.address()))
+    release_image(files)
 }
 
 /// Pushes an image that has labels and nothing else; gives its name at the registry's address.

@@ -13,7 +13,7 @@ use crate::hosted_clusters_api::control_plane;
 use crate::hosted_clusters_api::fixture::{Fixture, NAMESPACE};
 
 /// Environment variable that names a built `hcp`, so that none is built.
-const BINARY_VARIABLE: &str = "HYPERSHIFT_HCP";
+pub(crate) const BINARY_VARIABLE: &str = "HYPERSHIFT_HCP";
 const NAME: &str = "bare";
 
 /// Creates a cluster, waits until it is available, and destroys it.
@@ -51,7 +51,7 @@ pub(crate) async fn runs(testbed: &Testbed, fixture: &Fixture, kubeconfig: &Path
 }
 
 /// Runs it, and gives what it says.
-async fn done(command: &mut Command, kubeconfig: &Path) -> Result<String> {
+pub(crate) async fn done(command: &mut Command, kubeconfig: &Path) -> Result<String> {
     let (code, said) = terminal::run(command, kubeconfig).await?;
     ensure!(code == 0, "hcp failed ({code}): {said}");
     Ok(said)

@@ -26,6 +26,8 @@ pub(crate) struct Fixture {
     /// The release of clusters, and an older one for nodes.
     pub(crate) release: String,
     pub(crate) older: String,
+    /// The release for nodes with processors of the Power architecture.
+    pub(crate) power: String,
     pub(crate) old: OldReleases,
     /// Releases that are read for one stage only.
     pub(crate) fresh: [String; 3],
@@ -60,6 +62,7 @@ impl Fixture {
         let releases = Releases::start(testbed).await?;
         let release = releases.push("4.22.0").await?;
         let older = releases.push("4.21.9").await?;
+        let power = releases.push_for("4.22.0", "ppc64le").await?;
         let old = OldReleases::push(&releases, testbed.path()).await?;
         let table = old.table.display().to_string();
         let fresh = [
@@ -101,6 +104,7 @@ impl Fixture {
             operators,
             release,
             older,
+            power,
             old,
             fresh,
             skewed,

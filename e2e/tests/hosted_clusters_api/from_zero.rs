@@ -24,6 +24,7 @@ const UNKNOWN: &str = "m9.none";
 /// The fake cloud, and the file with credentials for it.
 pub(crate) struct Ec2 {
     store: FakeStore,
+    /// The file with credentials, which are not checked.
     credentials: String,
 }
 
@@ -41,11 +42,13 @@ impl Ec2 {
         })
     }
 
-    /// The flags of an operator.
-    pub(crate) fn flags(&self) -> [(&'static str, &str); 2] {
+    /// The flags of an operator: for capacities, and for VPC endpoint services in a region.
+    pub(crate) fn flags<'a>(&'a self, region: &'a str) -> [(&'static str, &'a str); 4] {
         [
             ("scale-from-zero-provider", "aws"),
             ("scale-from-zero-creds", &self.credentials),
+            ("aws-region", region),
+            ("aws-shared-credentials-file", &self.credentials),
         ]
     }
 

@@ -3,6 +3,8 @@
 
 mod adopted;
 mod agents_shared;
+mod aws_from_nothing;
+mod azure;
 mod cluster;
 mod collision;
 mod command;
@@ -14,6 +16,8 @@ mod old_releases;
 mod other_platforms;
 mod poison;
 mod pool;
+mod power_vs;
+mod private_aws;
 mod refusals;
 mod slow_registries;
 mod stages;

@@ -27,7 +27,8 @@ pub(crate) const AGENT_TEMPLATES: Resource<'_> = Resource::new(
     "capi-provider.agent-install.openshift.io/v1beta1",
     "agentmachinetemplates",
 );
-const CLUSTERS: Resource<'_> = Resource::new("cluster.hypershift.openshift.io/v1beta2", "clusters");
+pub(crate) const CLUSTERS: Resource<'_> =
+    Resource::new("cluster.hypershift.openshift.io/v1beta2", "clusters");
 pub(crate) const MACHINE_SETS: Resource<'_> =
     Resource::new("cluster.hypershift.openshift.io/v1beta2", "machinesets");
 
@@ -42,10 +43,10 @@ pub(crate) async fn live(admin: &ApiClient, fixture: &Fixture) -> Result<()> {
 async fn agent(admin: &ApiClient, fixture: &Fixture) -> Result<()> {
     let name = "metal";
     let platform = json!({ "type": "Agent", "agent": { "agentNamespace": AGENTS } });
-    let machines = json!({ "type": "Agent", "agent": {
+    let machines = json!({ "platform": { "type": "Agent", "agent": {
         "agentLabelSelector": { "matchLabels": { "size": "large" } },
-    } });
-    create(admin, fixture, name, &platform, &machines).await?;
+    } } });
+    create(admin, &fixture.release, name, &platform, &machines).await?;
     let namespace = format!("{NAMESPACE}-{name}");
     let there = async |path: String| {
         let what = format!("{path} to be made");
@@ -105,7 +106,8 @@ async fn agent(admin: &ApiClient, fixture: &Fixture) -> Result<()> {
 async fn none(admin: &ApiClient, fixture: &Fixture) -> Result<()> {
     let name = "own";
     let platform = json!({ "type": "None" });
-    create(admin, fixture, name, &platform, &platform).await?;
+    let machines = json!({ "platform": platform });
+    create(admin, &fixture.release, name, &platform, &machines).await?;
     let namespace = format!("{NAMESPACE}-{name}");
     let control_plane = CONTROL_PLANES.named(&namespace, name);
     wait::until("the HostedControlPlane", SOON, async || {
@@ -149,15 +151,15 @@ pub(crate) async fn ignition_is_published(admin: &ApiClient, namespace: &str) ->
     admin.apply(&[service]).await
 }
 
-/// Creates a cluster with a pool, on a platform, whose services are on ports of nodes.
-async fn create(
+/// Creates a cluster with a pool, on a platform, whose services are on ports of nodes. The pool has the settings of `machines`.
+pub(crate) async fn create(
     admin: &ApiClient,
-    fixture: &Fixture,
+    release: &str,
     name: &str,
     platform: &Value,
     machines: &Value,
 ) -> Result<()> {
-    let mut objects = simulation::desired(name, &fixture.release)?;
+    let mut objects = simulation::desired(name, release)?;
     for object in &mut objects {
         if object["kind"] == "HostedCluster" {
             object["spec"]["platform"] = platform.clone();
@@ -171,7 +173,9 @@ async fn create(
             }
         }
         if object["kind"] == "NodePool" {
-            object["spec"]["platform"] = machines.clone();
+            for (field, value) in machines.as_object().into_iter().flatten() {
+                object["spec"][field] = value.clone();
+            }
             object["spec"]["management"] = json!({ "upgradeType": "InPlace" });
         }
     }
@@ -179,7 +183,7 @@ async fn create(
 }
 
 /// Deletes a cluster and waits until nothing of it is left.
-async fn destroyed(admin: &ApiClient, name: &str) -> Result<()> {
+pub(crate) async fn destroyed(admin: &ApiClient, name: &str) -> Result<()> {
     let cluster = HOSTED_CLUSTERS.named(NAMESPACE, name);
     admin.delete(&cluster).await?;
     let pool = NODE_POOLS.named(NAMESPACE, &format!("{name}-workers"));

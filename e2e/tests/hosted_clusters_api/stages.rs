@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use api::group::CapiTypes;
 use serde_json::{Value, json};
 use testbed::client::{ApiClient, Patch, Resource};
 use testbed::hosted::invariants;
 use testbed::operator::SOON;
+use testbed::providers::Provider;
 use testbed::testbed::Testbed;
-use testbed::{rights, wait};
+use testbed::{crds, rights, wait};
 
 use crate::hosted_clusters_api::cluster::{
     ACCOUNTS, Cluster, DEPLOYMENTS, NODE_POOLS, POLICIES, ROLES, SECRETS, gone,
@@ -17,8 +19,9 @@ use crate::hosted_clusters_api::cluster::{
 use crate::hosted_clusters_api::fixture::{Fixture, NAMESPACE};
 use crate::hosted_clusters_api::from_zero::Ec2;
 use crate::hosted_clusters_api::{
-    adopted, agents_shared, command, control_plane, from_zero, old_releases, other_platforms, pool,
-    refusals, unreadable, virtual_machines,
+    adopted, agents_shared, aws_from_nothing, azure, command, control_plane, from_zero,
+    old_releases, other_platforms, pool, power_vs, private_aws, refusals, unreadable,
+    virtual_machines,
 };
 
 /// How long nothing may be written.
@@ -29,8 +32,17 @@ const SETTLED: Duration = Duration::from_secs(2);
 pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
     let ec2 = Ec2::start(testbed).await?;
     let url = ec2.url();
-    let variables = [("AWS_ENDPOINT_URL_EC2", url.as_str())];
-    let fixture = Fixture::with(testbed, &ec2.flags(), &variables).await?;
+    let variables = [
+        ("AWS_ENDPOINT_URL_EC2", url.as_str()),
+        (private_aws::BALANCERS_VARIABLE, url.as_str()),
+        azure::KEY_VAULT_CLIENT,
+    ];
+    // Before controllers start: some of them discover new kinds only now and then.
+    for provider in [Provider::Azure, Provider::PowerVs] {
+        let definitions = crds::provider(provider, CapiTypes::Private).await?;
+        crds::install(&testbed.admin, &definitions).await?;
+    }
+    let fixture = Fixture::with(testbed, &ec2.flags(private_aws::REGION), &variables).await?;
     let testbed = &*testbed;
     let admin = &testbed.admin;
     let step = testbed.progress.step("clusters are made");
@@ -88,6 +100,19 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
         .step("clusters without a cloud come and go");
     other_platforms::live(admin, &fixture).await?;
     step.done();
+    let step = testbed.progress.step("clusters on Azure come and go");
+    azure::lives(admin, &fixture).await?;
+    step.done();
+    let step = testbed
+        .progress
+        .step("private clusters of two tenants on AWS come and go");
+    private_aws::live(admin, &fixture, &url).await?;
+    step.done();
+    let step = testbed
+        .progress
+        .step("a cluster on Power Virtual Server comes and goes");
+    power_vs::lives(admin, &fixture).await?;
+    step.done();
     let step = testbed
         .progress
         .step("clusters of two tenants use the same Agents");
@@ -121,6 +146,11 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
         .step("hcp creates a cluster and destroys it");
     let (_user, kubeconfig) = testbed.superuser(NAMESPACE, "user").await?;
     command::runs(testbed, &fixture, &kubeconfig).await?;
+    step.done();
+    let step = testbed
+        .progress
+        .step("hcp creates a cluster on AWS with its network and roles, and destroys them");
+    aws_from_nothing::runs(testbed, &fixture, &kubeconfig).await?;
     step.done();
     removal(testbed).await?;
     for running in &fixture.operators {
@@ -279,7 +309,7 @@ async fn wrong_input(testbed: &Testbed, cluster: &Cluster, fixture: &Fixture) ->
         (
             access("Private"),
             "SupportedHostedCluster",
-            Some("AWSEndpointServices"),
+            Some("VPC endpoint services"),
         ),
     ] {
         cluster.change(admin, change).await?;

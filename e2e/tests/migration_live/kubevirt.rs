@@ -6,6 +6,7 @@ use testbed::audit::Mark;
 use testbed::client::Resource;
 use testbed::crds;
 use testbed::hosted::{Cluster, Fixture, Identities, Platform, SECRETS};
+use testbed::providers::Provider;
 use testbed::virtual_machines::{self, DATA_VOLUMES, INSTANCES, MACHINES, VirtualMachines};
 
 use super::conversion;
@@ -45,7 +46,7 @@ impl<'a> VirtualHosts<'a> {
     pub(crate) async fn start(fixture: &'a Fixture) -> Result<Self> {
         let testbed = &fixture.testbed;
         let step = testbed.progress.step("KubeVirt and its provider");
-        let kinds = crds::kubevirt(CapiTypes::Standard).await?;
+        let kinds = crds::provider(Provider::Kubevirt, CapiTypes::Standard).await?;
         crds::install(&testbed.admin, &kinds).await?;
         let machines = VirtualMachines::start_on(testbed).await?;
         let provider = virtual_machines::provider_image(testbed).await?;

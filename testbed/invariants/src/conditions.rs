@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::exceptions::NOT_WRITTEN;
+use crate::exceptions::UNCONFIRMED;
 use crate::{Finding, Invariant, Observed, items, text};
 
 /// Type and status of a condition.
@@ -231,14 +231,16 @@ fn compare(
 ) -> Vec<Finding> {
     let conditions = items(&object["status"]["conditions"]);
     let differing = expected.iter().filter_map(|(kind, status)| {
+        let is_unconfirmed = UNCONFIRMED.iter().any(|(other, _)| other == kind);
         let Some(found) = conditions.iter().find(|it| it["type"] == *kind) else {
             // What is missing is as unknown as what says so.
-            if *status == "Unknown" || NOT_WRITTEN.iter().any(|(other, _)| other == kind) {
+            if *status == "Unknown" || is_unconfirmed {
                 return None;
             }
             return Some(format!("{kind} is missing, not {status}"));
         };
-        (found["status"] != *status).then(|| {
+        let is_right = found["status"] == *status || is_unconfirmed && found["status"] == "Unknown";
+        (!is_right).then(|| {
             let (reason, message) = (text(&found["reason"]), text(&found["message"]));
             let found = text(&found["status"]);
             format!("{kind} is {found}, not {status} ({reason}: {message})")

@@ -145,12 +145,12 @@ pub(crate) const TOLERATED_RESTARTS: [(u64, &[&str]); 4] = [
     ),
 ];
 
-/// Conditions that no controller writes yet, and why; once they are there, they must be right. Those of KMS matter with a
-/// key only: without one they are unknown, and may be missing.
-pub(crate) const NOT_WRITTEN: [(&str, &str); 6] = [
+/// Conditions that the testbed's cloud cannot confirm, and why: they may be missing or Unknown. If they are True or False,
+/// they must be right.
+pub(crate) const UNCONFIRMED: [(&str, &str); 6] = [
     (
         "AWSDefaultSecurityGroupCreated",
-        "no operator has a client of AWS: the groups of a pool are its user's",
+        "the image of the control-plane-operator does not say that it creates the group",
     ),
     (
         "AWSSecurityGroupAvailable",
@@ -158,11 +158,11 @@ pub(crate) const NOT_WRITTEN: [(&str, &str); 6] = [
     ),
     (
         "ValidAWSIdentityProvider",
-        "only a request to AWS with the control plane's role shows it",
+        "the control-plane-operator has no token service of AWS",
     ),
     (
         "ValidAWSKMSConfig",
-        "only an encryption with the key in AWS shows it",
+        "the control-plane-operator has no key management service of AWS",
     ),
     (
         "ValidAzureKMSConfig",
@@ -170,7 +170,7 @@ pub(crate) const NOT_WRITTEN: [(&str, &str); 6] = [
     ),
     (
         "ValidOIDCConfiguration",
-        "no operator publishes documents of the issuer: its user does",
+        "hypershift-operator has no bucket for the documents of the issuer",
     ),
 ];
 
@@ -199,8 +199,8 @@ mod tests {
             assert!(names.is_sorted(), "{names:?}");
             assert!(!invariants.is_empty() && !reason.is_empty(), "{names:?}");
         }
-        assert!(NOT_WRITTEN.is_sorted(), "{NOT_WRITTEN:?}");
-        assert!(NOT_WRITTEN.iter().all(|(_, reason)| !reason.is_empty()));
+        assert!(UNCONFIRMED.is_sorted(), "{UNCONFIRMED:?}");
+        assert!(UNCONFIRMED.iter().all(|(_, reason)| !reason.is_empty()));
         for (_, names) in TOLERATED_RESTARTS {
             assert!(names.is_sorted(), "{names:?}");
         }

@@ -145,7 +145,7 @@ fn versions_of_components_do_not_need_workers() {
 
 /// Conditions that no controller writes yet may be missing, and must be right once they are there.
 #[test]
-fn conditions_that_are_not_written_yet_may_be_missing() {
+fn conditions_that_the_cloud_cannot_confirm_may_be_missing_or_unknown() {
     let mut observed = healthy();
     let of = |observed: &mut Observed| {
         let conditions = cluster(observed)["status"]["conditions"].as_array_mut();
@@ -157,6 +157,8 @@ fn conditions_that_are_not_written_yet_may_be_missing() {
     };
     set_condition(cluster(&mut observed), "ValidOIDCConfiguration", "False");
     assert_eq!(findings(&observed).len(), 1);
+    set_condition(cluster(&mut observed), "ValidOIDCConfiguration", "Unknown");
+    assert!(findings(&observed).is_empty());
     of(&mut observed);
     assert!(findings(&observed).is_empty());
 }

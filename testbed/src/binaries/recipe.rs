@@ -2,6 +2,7 @@
 
 use super::Binary;
 use crate::modules::Module;
+use crate::providers::Provider;
 
 /// How one program is built.
 #[derive(Debug)]
@@ -91,18 +92,12 @@ impl Binary {
                 package: "./coredns",
                 version_package: None,
             },
-            Self::AwsProvider => Recipe {
-                module: Module::Aws,
-                versioned_by: "sigs.k8s.io/cluster-api-provider-aws/v2",
-                package: "sigs.k8s.io/cluster-api-provider-aws/v2",
-                version_package: None,
-            },
-            Self::KubevirtProvider => Recipe {
-                module: Module::Kubevirt,
-                versioned_by: "sigs.k8s.io/cluster-api-provider-kubevirt",
-                package: "sigs.k8s.io/cluster-api-provider-kubevirt",
-                version_package: None,
-            },
+            Self::AwsProvider => of_provider(Provider::Aws),
+            Self::KubevirtProvider => of_provider(Provider::Kubevirt),
+            Self::GcpProvider => of_provider(Provider::Gcp),
+            Self::AzureProvider => of_provider(Provider::Azure),
+            Self::OpenstackProvider => of_provider(Provider::Openstack),
+            Self::IbmcloudProvider => of_provider(Provider::Ibmcloud),
             Self::LocalPath => Recipe {
                 module: Module::Storage,
                 versioned_by: "github.com/rancher/local-path-provisioner",
@@ -161,6 +156,16 @@ impl Binary {
                 version_package: None,
             },
         }
+    }
+}
+
+/// A provider is the main package of its module.
+fn of_provider(provider: Provider) -> Recipe {
+    Recipe {
+        module: provider.module(),
+        versioned_by: provider.go_module(),
+        package: provider.go_module(),
+        version_package: None,
     }
 }
 

@@ -30,37 +30,36 @@ pub(super) fn address(testbed: &NodeTestbed) -> SocketAddr {
     (testbed.namespaces().subnets().node(1), PORT).into()
 }
 
-/// The same server on loopback, for object stores and tokens: no machine runs in it.
+/// The same server on loopback, for object stores, tokens and entries of instances: no machine runs in it.
 pub(super) async fn on_loopback(
     work_dir: &Arc<WorkDir>,
     progress: &Progress,
 ) -> Result<(Service, SocketAddr)> {
-    let program = ensure_installed(progress).await?;
     let address = SocketAddr::from(([127, 0, 0, 1], allocate()?));
-    let launch = Launch::new("moto", &program)
-        .arg("-H")
-        .arg(address.ip().to_string())
-        .arg("-p")
-        .arg(address.port().to_string());
+    let launch = launch(work_dir, progress, address).await?;
     let health = plain_health_at(address, "/moto-api/data.json")?;
     Ok((Service::new(launch, work_dir, health), address))
 }
 
 /// Its process.
 pub(super) async fn service(testbed: &NodeTestbed) -> Result<Service> {
-    let program = ensure_installed(&testbed.progress).await?;
     let address = address(testbed);
-    let images = testbed.work_dir().join("machine-images.json");
+    let launch = launch(testbed.work_dir(), &testbed.progress, address).await?;
+    let launch = Site::Namespaces(testbed.namespaces()).place(launch);
+    let health = plain_health_at(address, "/moto-api/data.json")?;
+    Ok(Service::new(launch, testbed.work_dir(), health))
+}
+
+async fn launch(work_dir: &WorkDir, progress: &Progress, address: SocketAddr) -> Result<Launch> {
+    let program = ensure_installed(progress).await?;
+    let images = work_dir.join("machine-images.json");
     write(&images, &machine_images().to_string())?;
-    let launch = Launch::new("moto", &program)
+    Ok(Launch::new("moto", &program)
         .environment("MOTO_AMIS_PATH", images.to_string_lossy())
         .arg("-H")
         .arg(address.ip().to_string())
         .arg("-p")
-        .arg(address.port().to_string());
-    let launch = Site::Namespaces(testbed.namespaces()).place(launch);
-    let health = plain_health_at(address, "/moto-api/data.json")?;
-    Ok(Service::new(launch, testbed.work_dir(), health))
+        .arg(address.port().to_string()))
 }
 
 /// What machines can boot from: the one image that releases name. The provider reads its root device and its size.

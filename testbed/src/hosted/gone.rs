@@ -21,14 +21,14 @@ impl Cluster<'_> {
 
     /// The same of a cluster in which a test has killed things, so that containers have restarted.
     pub async fn is_destroyed(&self) -> Result<()> {
-        let words = [
-            "destroy",
-            "cluster",
-            self.platform().word(),
-            "--name",
-            self.name(),
-        ]
-        .map(str::to_owned);
+        let word = self.platform().word();
+        let mut words = ["destroy", "cluster", word, "--name", self.name()]
+            .map(str::to_owned)
+            .to_vec();
+        if word == "aws" {
+            // The network is the fixture's, and other clusters use it.
+            words.push("--preserve-infra".to_owned());
+        }
         let what = format!("{}: hcp destroy cluster", self.name());
         let step = self.fixture.testbed.progress.step(what);
         self.fixture.hcp(&words, &[]).await?;

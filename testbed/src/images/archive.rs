@@ -182,6 +182,12 @@ impl Archive {
         Self::with(self.layer.clone(), &config)
     }
 
+    /// The same image for another architecture than `amd64`: nothing of it is run.
+    #[must_use]
+    pub fn for_architecture(&self, architecture: &str) -> Self {
+        Self::of_architecture(self.layer.clone(), &self.settings(), architecture)
+    }
+
     /// How it is run.
     fn settings(&self) -> Value {
         let mut whole: Value = serde_json::from_slice(&self.config.bytes)
@@ -190,10 +196,14 @@ impl Archive {
     }
 
     fn with(layer: Blob, config: &Value) -> Self {
+        Self::of_architecture(layer, config, "amd64")
+    }
+
+    fn of_architecture(layer: Blob, config: &Value, architecture: &str) -> Self {
         let config = Blob::json(
             "application/vnd.oci.image.config.v1+json",
             &json!({
-                "architecture": "amd64",
+                "architecture": architecture,
                 "os": "linux",
                 "config": config,
                 "rootfs": { "type": "layers", "diff_ids": [layer.digest] },

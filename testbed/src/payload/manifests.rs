@@ -9,6 +9,9 @@ pub const BOOT_IMAGE: &str = "ami-0c0c0c0c0c0c0c0c0";
 /// The fake cloud's region.
 pub const REGION: &str = "us-east-1";
 
+/// The region of Cloud Object Storage with the image for machines of Power Virtual Server, the bucket, and the object.
+pub const POWER_VS_IMAGE: [&str; 3] = ["jp-osa", "rhcos-powervs-images", "rhcos-testbed.ova.gz"];
+
 /// The file `image-references`: an `ImageStream` named as the version.
 pub(super) fn image_references(
     version: &str,
@@ -50,6 +53,8 @@ fn annotations(tag: &str, version: &str, kubernetes: &str) -> Value {
 /// The file `0000_50_installer_coreos-bootimages.yaml`: a `ConfigMap` with a stream of CoreOS images.
 pub(super) fn boot_images(version: &str) -> Value {
     let release = format!("{version}-testbed");
+    let [power_vs_region, bucket, object] = POWER_VS_IMAGE;
+    let power_vs = json!({ "release": release, "bucket": bucket, "object": object });
     let stream = json!({
         "stream": "rhcos-testbed",
         "metadata": { "last-modified": "2026-11-22T00:00:00Z" },
@@ -59,6 +64,10 @@ pub(super) fn boot_images(version: &str) -> Value {
                 "images": {
                     "aws": { "regions": { REGION: { "release": release, "image": BOOT_IMAGE } } },
                 },
+            },
+            "ppc64le": {
+                "artifacts": {},
+                "images": { "powervs": { "regions": { power_vs_region: power_vs } } },
             },
         },
     });

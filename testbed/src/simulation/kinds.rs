@@ -10,6 +10,7 @@ use ::payload::Capability;
 use crate::binaries::{Binaries, Binary};
 use crate::images::Image;
 use crate::operator::NAMESPACE;
+use crate::providers::Provider;
 use crate::registry::Registry;
 use crate::site::Site;
 use crate::testbed::Testbed;
@@ -30,7 +31,8 @@ pub async fn install_kinds(testbed: &mut Testbed) -> Result<()> {
     testbed.admin.apply(&priorities).await?;
     for capi_types in [CapiTypes::Private, CapiTypes::Standard] {
         testbed.install_crds(capi_types).await?;
-        crds::install(&testbed.admin, &crds::aws(capi_types).await?).await?;
+        let provider = crds::provider(Provider::Aws, capi_types).await?;
+        crds::install(&testbed.admin, &provider).await?;
     }
     Ok(())
 }
@@ -58,6 +60,12 @@ impl Releases {
     pub async fn push(&self, version: &str) -> Result<String> {
         let labels = Image::ControlPlaneOperator.recipe().labels();
         payload::without_images(&self.registry, version, &labels).await
+    }
+
+    /// Pushes a release of today for nodes of another architecture than `amd64`.
+    pub async fn push_for(&self, version: &str, architecture: &str) -> Result<String> {
+        let labels = Image::ControlPlaneOperator.recipe().labels();
+        payload::without_images_for(&self.registry, version, architecture, &labels).await
     }
 
     /// Pushes a release from before private types: the image of its control-plane-operator says nothing of them.

@@ -15,12 +15,12 @@ const HEAVY: [&str; 11] = [
     "guest::",
     "highly_available::",
     "install::nodes::",
-    "kubevirt_provider::",
     "login::",
     "migration_live::",
     "node::",
     "readme::",
     "platforms::",
+    "providers::",
     "tunnel::",
 ];
 /// Tests that run Cluster API's development provider, which has fixed ports: one at a time on a machine.
@@ -39,7 +39,7 @@ const LONGEST: [(&str, u64); 17] = [
     ("namespace_collision::", 270),
     ("migration_managers::", 300),
     ("migration::", 250),
-    ("kubevirt_provider::", 240),
+    ("providers::", 240),
     ("migration_fleet::", 200),
     ("conversion::", 140),
     ("lost_responses::", 105),

@@ -1,4 +1,4 @@
-//! Every version of Cluster API's kinds, because the provider uses `v1beta1`, which is not the stored one.
+//! Every version of Cluster API's kinds, because some providers use `v1beta1`, which is not the stored one.
 //!
 //! Stock managers convert both sets of types: those under standard names directly, the private ones behind the product's
 //! webhook.
@@ -111,7 +111,7 @@ fn group_of(crd: &Value) -> &str {
     crd["spec"]["group"].as_str().unwrap_or_default()
 }
 
-/// The version that the provider uses is discovered: without it, the provider would end.
+/// The version that a provider uses is discovered: without it, the provider would end.
 async fn are_served(admin: &ApiClient, capi_types: CapiTypes) -> Result<()> {
     let path = format!("/apis/{}/v1beta1", group::core(capi_types));
     wait::until(&format!("{path} to be served"), SERVED_WITHIN, async || {

@@ -4,17 +4,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use base64::{Engine, engine::general_purpose::STANDARD};
+use anyhow::Result;
 use serde_json::{Value, json};
 use testbed::client::{ApiClient, Patch, status_code};
-use testbed::testbed::Testbed;
 use testbed::virtual_machines::MACHINES;
 use tokio::task::JoinHandle;
 
 const NODES: &str = "/api/v1/nodes";
-/// Who reaches the API server of the cluster.
-const USER: &str = "kubevirt-guest";
 /// How often new machines are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
@@ -35,33 +31,6 @@ impl Drop for Kubelets {
     fn drop(&mut self) {
         self.0.abort();
     }
-}
-
-/// A kubeconfig of the cluster that the machines join, for a Secret.
-pub(crate) fn kubeconfig(testbed: &Testbed) -> Result<String> {
-    let group = Some("system:masters");
-    let certificate = testbed.control_plane.authority.client(USER, USER, group)?;
-    let endpoint = testbed.control_plane.endpoint();
-    let encoded = |path: &std::path::Path| {
-        let bytes = std::fs::read(path);
-        let bytes = bytes.with_context(|| format!("cannot read {}", path.display()));
-        bytes.map(|bytes| STANDARD.encode(bytes))
-    };
-    let config = json!({
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{ "name": "guest", "cluster": {
-            "server": endpoint.server,
-            "certificate-authority-data": encoded(&endpoint.authority)?,
-        } }],
-        "users": [{ "name": "guest", "user": {
-            "client-certificate-data": encoded(&certificate.certificate)?,
-            "client-key-data": encoded(&certificate.key)?,
-        } }],
-        "contexts": [{ "name": "guest", "context": { "cluster": "guest", "user": "guest" } }],
-        "current-context": "guest",
-    });
-    Ok(config.to_string())
 }
 
 /// A Node of that cluster, if it is there.

@@ -13,15 +13,16 @@ use testbed::testbed::Testbed;
 use testbed::virtual_machines::{self, DATA_VOLUMES, INSTANCES};
 use testbed::{conditions, fixtures, wait};
 
-use crate::kubevirt_provider::nodes;
+use crate::providers::comparison::Scenario;
+use crate::providers::guest::{self, GUEST, Guest};
+use crate::providers::kubevirt::nodes;
 
 const KUBEVIRT: &str = "infrastructure.cluster.x-k8s.io/v1alpha1";
 const KUBEVIRT_CLUSTERS: Resource<'_> = Resource::new(KUBEVIRT, "kubevirtclusters");
 const KUBEVIRT_MACHINES: Resource<'_> = Resource::new(KUBEVIRT, "kubevirtmachines");
 const SECRETS: Resource<'_> = Resource::new("v1", "secrets");
 const SERVICES: Resource<'_> = Resource::new("v1", "services");
-/// The cluster with machines, and the one whose infrastructure the provider manages.
-const GUEST: &str = "guest";
+/// The cluster whose infrastructure the provider manages. The other one has the machines.
 const OWN: &str = "own";
 /// The image of the machines' disks.
 pub(crate) const IMAGE: &str = "docker://images.testbed/rhcos";
@@ -41,10 +42,7 @@ pub(crate) struct Side {
     /// Standard names: directly, or through a proxy.
     view: ApiClient,
     admin: ApiClient,
-    /// The API server that machines join, as clients on this machine reach it.
-    kubeconfig: String,
-    host: String,
-    port: String,
+    guest: Guest,
 }
 
 // === impl Side ===
@@ -56,23 +54,18 @@ impl Side {
         capi_types: CapiTypes,
         namespace: &'static str,
     ) -> Result<Self> {
-        let server = testbed.control_plane.endpoint().server;
-        let address = server.trim_start_matches("https://");
-        let (host, port) = address
-            .rsplit_once(':')
-            .with_context(|| format!("{server} has no port"))?;
         Ok(Self {
             namespace,
             view: testbed.view_of(capi_types).await?,
             admin: testbed.admin.clone(),
-            kubeconfig: nodes::kubeconfig(testbed)?,
-            host: host.to_owned(),
-            port: port.to_owned(),
+            guest: Guest::new(testbed)?,
         })
     }
+}
 
+impl Scenario for Side {
     /// Both clusters come up; the one gets two machines, one more, loses two, and one is evicted in between.
-    pub(crate) async fn comes_up_and_scales(&self) -> Result<()> {
+    async fn comes_up(&self) -> Result<()> {
         self.provisions_clusters().await?;
         let values = [("NAMESPACE", self.namespace), ("IMAGE", IMAGE)];
         let pool = fixtures::render("kubevirt/pool", &values)?;
@@ -85,7 +78,7 @@ impl Side {
     }
 
     /// Both clusters are deleted, with everything that the provider has created for them.
-    pub(crate) async fn ends(&self) -> Result<()> {
+    async fn ends(&self) -> Result<()> {
         for cluster in [GUEST, OWN] {
             let path = CLUSTERS.named(self.namespace, cluster);
             self.view.delete(&path).await?;
@@ -114,33 +107,15 @@ impl Side {
         })
         .await
     }
+}
 
+impl Side {
     async fn provisions_clusters(&self) -> Result<()> {
-        for (name, kind, value) in [
-            ("user-data", "Opaque", r#"{"ignition":{"version":"3.2.0"}}"#),
-            (
-                "guest-kubeconfig",
-                "cluster.x-k8s.io/secret",
-                self.kubeconfig.as_str(),
-            ),
-        ] {
-            let secret = json!({
-                "apiVersion": "v1",
-                "kind": "Secret",
-                "metadata": {
-                    "namespace": self.namespace,
-                    "name": name,
-                    "labels": { "cluster.x-k8s.io/cluster-name": GUEST },
-                },
-                "type": kind,
-                "stringData": { "value": value },
-            });
-            self.view.apply(&[secret]).await?;
-        }
+        self.view.apply(&self.guest.secrets(self.namespace)).await?;
         let values = [
             ("NAMESPACE", self.namespace),
-            ("HOST", self.host.as_str()),
-            ("PORT", self.port.as_str()),
+            ("HOST", self.guest.host.as_str()),
+            ("PORT", self.guest.port.as_str()),
         ];
         let clusters = fixtures::render("kubevirt/clusters", &values)?;
         self.view.apply(&clusters).await?;
@@ -158,19 +133,10 @@ impl Side {
             Ok(())
         })
         .await?;
-        // What a provider of control planes would report.
-        let initialized = json!({ "status": {
-            "initialization": { "infrastructureProvisioned": true, "controlPlaneInitialized": true },
-            "conditions": [{
-                "type": "ControlPlaneInitialized",
-                "status": "True",
-                "reason": "Initialized",
-                "message": "",
-                "lastTransitionTime": "2026-11-22T00:00:00Z",
-            }],
-        } });
         let path = CLUSTERS.named(self.namespace, GUEST) + "/status";
-        self.view.patch(&path, Patch::Merge, &initialized).await?;
+        self.view
+            .patch(&path, Patch::Merge, &guest::initialized())
+            .await?;
         Ok(())
     }
 

@@ -1,0 +1,250 @@
+//! A cluster on AWS, from an account that has nothing but a public hosted zone, to an account that has nothing more than that.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use http::{Request, header};
+use serde_json::Value;
+use testbed::cargo::Program;
+use testbed::cloud::FakeStore;
+use testbed::raw::RawClient;
+use testbed::testbed::Testbed;
+use tokio::process::Command;
+
+use crate::hosted_clusters_api::cluster::HOSTED_CLUSTERS;
+use crate::hosted_clusters_api::command::{BINARY_VARIABLE, done};
+use crate::hosted_clusters_api::fixture::{Fixture, NAMESPACE};
+
+const NAME: &str = "cloudy";
+const INFRA_ID: &str = "cloudy-x1";
+const ZONE: &str = "<CreateHostedZoneRequest xmlns=\"https://route53.amazonaws.com/doc/2013-04-01/\"><Name>example.com</Name>\
+                    <CallerReference>test</CallerReference></CreateHostedZoneRequest>";
+/// What an account is compared by: service, version and action. A fake remembers NAT gateways that are deleted, as AWS does.
+const LISTS: [(&str, &str, &str); 10] = [
+    ("ec2", "2016-11-15", "DescribeVpcs"),
+    ("ec2", "2016-11-15", "DescribeSubnets"),
+    ("ec2", "2016-11-15", "DescribeInternetGateways"),
+    ("ec2", "2016-11-15", "DescribeRouteTables"),
+    ("ec2", "2016-11-15", "DescribeAddresses"),
+    ("ec2", "2016-11-15", "DescribeDhcpOptions"),
+    ("ec2", "2016-11-15", "DescribeSecurityGroups"),
+    ("iam", "2010-05-08", "ListRoles"),
+    ("iam", "2010-05-08", "ListInstanceProfiles"),
+    ("iam", "2010-05-08", "ListOpenIDConnectProviders"),
+];
+
+/// The fake of AWS, and the program.
+struct Scene<'a> {
+    program: PathBuf,
+    store: FakeStore,
+    client: RawClient,
+    work_dir: &'a Path,
+}
+
+/// Creates network, roles and cluster, and destroys them.
+pub(crate) async fn runs(testbed: &Testbed, fixture: &Fixture, kubeconfig: &Path) -> Result<()> {
+    let store = FakeStore::start(testbed.work_dir(), &testbed.progress).await?;
+    let program = Program::dev("cli", "hcp");
+    let scene = Scene {
+        program: program.find(BINARY_VARIABLE, &testbed.progress).await?,
+        client: RawClient::new(&format!("http://{}", store.address), None)?,
+        store,
+        work_dir: testbed.path(),
+    };
+    scene
+        .send("route53", Request::post("/2013-04-01/hostedzone"), ZONE)
+        .await?;
+    let before = scene.account().await?;
+    scene.infrastructure().await?;
+    scene.cluster(fixture, kubeconfig).await?;
+    let path = HOSTED_CLUSTERS.named(NAMESPACE, NAME);
+    let created = testbed.admin.get(&path).await?;
+    scene.fits(&created).await?;
+    let mut destroy = scene.command(&["destroy", "cluster", "aws", "--name", NAME]);
+    // No control plane runs that would do it.
+    destroy.arg("--destroy-cloud-resources=false");
+    done(&mut destroy, kubeconfig).await?;
+    let left = testbed.admin.find(&path).await?;
+    ensure!(left.is_none(), "the HostedCluster is still there");
+    let after = scene.account().await?;
+    for (before, after) in before.iter().zip(&after) {
+        ensure!(before == after, "something is left: {after}");
+    }
+    Ok(())
+}
+
+impl Scene<'_> {
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .args(words)
+            .env("AWS_ENDPOINT_URL", format!("http://{}", self.store.address))
+            .env("AWS_ACCESS_KEY_ID", "a")
+            .env("AWS_SECRET_ACCESS_KEY", "s");
+        command
+    }
+
+    /// Creates the network and the roles, each twice: the second time, they exist.
+    async fn infrastructure(&self) -> Result<()> {
+        let [first, second, iam] =
+            ["infra-1.json", "infra-2.json", "iam.json"].map(|name| self.work_dir.join(name));
+        for output in [&first, &second] {
+            let words = [
+                "create",
+                "infra",
+                "aws",
+                "--infra-id",
+                INFRA_ID,
+                "--name",
+                NAME,
+            ];
+            let mut create = self.command(&words);
+            create.args([
+                "--base-domain",
+                "example.com",
+                "--zones",
+                "us-east-1a,us-east-1b",
+            ]);
+            succeeds(create.arg("--output-file").arg(output)).await?;
+        }
+        let [first, second] = [json(&first)?, json(&second)?];
+        ensure!(first == second, "{first} became {second}");
+        let zone = |field: &str| {
+            format!(
+                "--{}={}",
+                flag(field),
+                first[field].as_str().unwrap_or_default()
+            )
+        };
+        for _ in 0..2 {
+            let mut create = self.command(&["create", "iam", "aws", "--infra-id", INFRA_ID]);
+            create.args(["publicZoneID", "privateZoneID", "localZoneID"].map(zone));
+            succeeds(create.arg("--output-file").arg(&iam)).await?;
+        }
+        Ok(())
+    }
+
+    /// Creates the cluster, with neither file: what exists is found by its tags and names.
+    async fn cluster(&self, fixture: &Fixture, kubeconfig: &Path) -> Result<()> {
+        let secret = self.work_dir.join("aws-pull-secret.json");
+        std::fs::write(
+            &secret,
+            r#"{"auths": {"r.example.com": {"auth": "bm86Ym9keQ=="}}}"#,
+        )?;
+        let words = [
+            "create",
+            "cluster",
+            "aws",
+            "--name",
+            NAME,
+            "--infra-id",
+            INFRA_ID,
+        ];
+        let mut create = self.command(&words);
+        create
+            .args([
+                "--base-domain",
+                "example.com",
+                "--zones",
+                "us-east-1a,us-east-1b",
+            ])
+            .args(["--release-image", &fixture.release])
+            .arg("--pull-secret")
+            .arg(&secret);
+        done(&mut create, kubeconfig).await.map(drop)
+    }
+
+    /// The cluster names what was created before, and the documents of its issuer are there.
+    async fn fits(&self, cluster: &Value) -> Result<()> {
+        let network = json(&self.work_dir.join("infra-1.json"))?;
+        let roles = json(&self.work_dir.join("iam.json"))?;
+        let spec = &cluster["spec"];
+        let aws = &spec["platform"]["aws"];
+        for (found, expected) in [
+            (&spec["infraID"], &network["infraID"]),
+            (&spec["dns"]["publicZoneID"], &network["publicZoneID"]),
+            (&spec["dns"]["privateZoneID"], &network["privateZoneID"]),
+            (&aws["cloudProviderConfig"]["vpc"], &network["vpcID"]),
+            (&aws["rolesRef"], &roles["roles"]),
+            (&spec["issuerURL"], &roles["issuerURL"]),
+        ] {
+            ensure!(found == expected, "{found} is not {expected}");
+        }
+        let path = format!("/{INFRA_ID}-oidc/{INFRA_ID}/.well-known/openid-configuration");
+        let document = self.send("s3", Request::get(path), "").await?;
+        let issuer = roles["issuerURL"].as_str().context("no issuer")?;
+        ensure!(document.contains(issuer), "{document}");
+        Ok(())
+    }
+
+    /// What there is in the account.
+    async fn account(&self) -> Result<Vec<String>> {
+        let mut account = Vec::new();
+        for (service, version, action) in LISTS {
+            let form = format!("Action={action}&Version={version}");
+            account.push(self.send(service, Request::post("/"), &form).await?);
+        }
+        account.push(self.send("s3", Request::get("/"), "").await?);
+        let zones = Request::get("/2013-04-01/hostedzone");
+        account.push(self.send("route53", zones, "").await?);
+        Ok(account
+            .iter()
+            .map(|text| without_ids_of_requests(text))
+            .collect())
+    }
+
+    async fn send(
+        &self,
+        service: &str,
+        request: http::request::Builder,
+        body: &str,
+    ) -> Result<String> {
+        // By the scope of the signature, the fake knows which service is meant.
+        let scope = format!("testing/20260101/us-east-1/{service}/aws4_request");
+        let content_type = match service {
+            "route53" => "application/xml",
+            _ => "application/x-www-form-urlencoded; charset=utf-8",
+        };
+        let request = request
+            .header(header::CONTENT_TYPE, content_type)
+            .header(
+                header::AUTHORIZATION,
+                format!("AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=none"),
+            )
+            .body(body.as_bytes().to_vec())?;
+        let response = self.client.send(request).await?;
+        let status = response.status;
+        let text = String::from_utf8_lossy(&response.bytes().await?).into_owned();
+        ensure!(status.is_success(), "{service}: {status}: {text:.500}");
+        Ok(text)
+    }
+}
+
+/// Runs a command that needs no cluster.
+async fn succeeds(command: &mut Command) -> Result<()> {
+    let output = command.kill_on_drop(true).output().await?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "hcp failed: {said}");
+    Ok(())
+}
+
+/// The flag of a field: `public-zone-id` of `publicZoneID`.
+fn flag(field: &str) -> String {
+    let name = field.trim_end_matches("ZoneID");
+    format!("{name}-zone-id")
+}
+
+fn json(path: &Path) -> Result<Value> {
+    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    serde_json::from_str(&text).with_context(|| path.display().to_string())
+}
+
+/// Each response has another one.
+fn without_ids_of_requests(text: &str) -> String {
+    let lower = text.to_ascii_lowercase();
+    let Some(start) = lower.find("<requestid>") else {
+        return text.to_owned();
+    };
+    let end = lower.find("</requestid>").unwrap_or(text.len());
+    format!("{}{}", &text[..start], &text[end..])
+}
