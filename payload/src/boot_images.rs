@@ -95,6 +95,7 @@ struct Architecture {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 struct Artifact {
+    release: String,
     formats: BTreeMap<String, Format>,
 }
 
@@ -263,6 +264,12 @@ impl Stream {
         self.disk(arch, "openstack", "qcow2.gz")
     }
 
+    /// The version of the disks for a platform.
+    pub fn artifact_release(&self, arch: Arch, platform: &str) -> Option<&str> {
+        let artifact = self.architecture(arch)?.artifacts.get(platform)?;
+        Some(artifact.release.as_str()).filter(|release| !release.is_empty())
+    }
+
     /// A disk for a platform in a format, such as `metal` and `iso`.
     pub fn disk(&self, arch: Arch, platform: &str, format: &str) -> Option<&Disk> {
         let artifact = self.architecture(arch)?.artifacts.get(platform)?;
@@ -352,6 +359,8 @@ mod tests {
         );
         let image = stream.azure_marketplace(amd, HyperVGeneration::V2).unwrap();
         assert_eq!(image.sku, "s");
+        assert_eq!(stream.artifact_release(amd, "openstack"), Some("422.1"));
+        assert_eq!(stream.artifact_release(amd, "qemu"), None);
         let disk = stream.openstack(amd).unwrap();
         assert_eq!(disk.uncompressed_sha256.as_deref(), Some("bb"));
         assert!(stream.disk(amd, "metal", "iso").is_some());

@@ -168,9 +168,11 @@ fn name(platform: PlatformType) -> &'static str {
         PlatformType::Agent => "agent",
         PlatformType::Aws => "aws",
         PlatformType::Azure => "azure",
+        PlatformType::Gcp => "gcp",
         PlatformType::IbmCloud => "ibmcloud",
         PlatformType::KubeVirt => "kubevirt",
         PlatformType::None => "none",
+        PlatformType::OpenStack => "openstack",
         PlatformType::PowerVs => "powervs",
     }
 }
