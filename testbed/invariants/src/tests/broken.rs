@@ -81,8 +81,11 @@ pub(super) const ROWS: [Row; 48] = [
     row(
         Invariant::ClusterConditions,
         "an encryption key that is used must be valid",
-        |it| cluster(it)["spec"]["secretEncryption"] = json!({ "kms": { "aws": {} } }),
-        "HostedCluster one: ValidAWSKMSConfig is Unknown, not True (R: M)",
+        |it| {
+            cluster(it)["spec"]["secretEncryption"] = json!({ "kms": { "aws": {} } });
+            set_condition(cluster(it), "ValidAWSKMSConfig", "False");
+        },
+        "HostedCluster one: ValidAWSKMSConfig is False, not True (R: M)",
     ),
     row(
         Invariant::ClusterConditions,
