@@ -119,7 +119,11 @@ impl<C: Calls> Executor<'_, C> {
             .map(|it| format!("RouteTableId.{it}"))
             .collect();
         let service = format!("com.amazonaws.{}.s3", self.scope.region);
-        let mut parameters = vec![("VpcId", vpc.to_owned()), ("ServiceName", service)];
+        let mut parameters = vec![
+            ("VpcId", vpc.to_owned()),
+            ("VpcEndpointType", "Gateway".to_owned()),
+            ("ServiceName", service),
+        ];
         let named = numbered
             .iter()
             .map(String::as_str)

@@ -136,7 +136,7 @@ async fn a_network_is_created_by_these_calls() {
         "ReplaceRouteTableAssociation AssociationId=assoc:id-0002:main RouteTableId=id-0010",
         "CreateRoute RouteTableId=id-0010 DestinationCidrBlock=0.0.0.0/0 GatewayId=igw-0004",
         "AssociateRouteTable RouteTableId=id-0010 SubnetId=id-0006",
-        "CreateVpcEndpoint VpcId=id-0001 ServiceName=com.amazonaws.us-east-1.s3 RouteTableId.1=id-0009 \
+        "CreateVpcEndpoint VpcId=id-0001 VpcEndpointType=Gateway ServiceName=com.amazonaws.us-east-1.s3 RouteTableId.1=id-0009 \
          RouteTableId.2=id-0010",
         "CreateHostedZone Name=a.example.com VPCId=id-0001 VPCRegion=us-east-1 CallerReference=id-0001-a.example.com",
         "ChangeTagsForResource Id=Z-0012",
