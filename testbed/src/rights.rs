@@ -170,7 +170,7 @@ pub const UNPROVEN: &[Unproven] = &[
     // Clusters without machine management, with private links, or with an infrastructure that is elsewhere.
     verbs(&["get", "delete"], "awsendpointservices"),
     verbs(&["delete"], "awsclusters"),
-    verbs(&["delete"], "azureclusteridentities"),
+    verbs(&["get", "delete"], "azureclusteridentities"),
     verbs(&["delete"], "azureclusters"),
     verbs(&["delete"], "ibmpowervsclusters"),
     verbs(&["delete"], "deployments"),
