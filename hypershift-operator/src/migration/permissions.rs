@@ -92,6 +92,12 @@ fn rules(table: &GroupTable) -> Vec<Value> {
         }),
         // Owner references, and the finalizers of those that are owners.
         json!({ "apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "update", "patch"] }),
+        // An API server refuses an owner for an object that the writer may not delete.
+        json!({
+            "apiGroups": ["capi-provider.agent-install.openshift.io"],
+            "resources": ["agentmachines"],
+            "verbs": ["delete"],
+        }),
         json!({
             "apiGroups": [""],
             "resources": ["configmaps", "serviceaccounts"],
