@@ -1,6 +1,7 @@
 //! Renders a declaration and a context to objects. It is pure, so that the output can be tested and shown without a
 //! cluster.
 
+use api::hypershift::v1beta1::HostedControlPlane;
 use api::hypershift::v1beta1::control_plane_component::ComponentResource;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -283,14 +284,19 @@ fn is_served(api_version: &str, context: &Context<'_>) -> bool {
 /// Sets the namespace of an object and its owner reference to the hosted control plane.
 pub fn adopt(object: &mut Value, context: &Context<'_>) {
     object["metadata"]["namespace"] = json!(context.namespace());
-    object["metadata"]["ownerReferences"] = json!([{
+    object["metadata"]["ownerReferences"] = json!([owner(context.hcp)]);
+}
+
+/// The owner reference to a hosted control plane.
+pub fn owner(hcp: &HostedControlPlane) -> Value {
+    json!({
         "apiVersion": "hypershift.openshift.io/v1beta1",
         "kind": "HostedControlPlane",
-        "name": context.name(),
-        "uid": context.hcp.metadata.uid.as_deref().unwrap_or_default(),
+        "name": hcp.metadata.name.as_deref().unwrap_or_default(),
+        "uid": hcp.metadata.uid.as_deref().unwrap_or_default(),
         "controller": true,
         "blockOwnerDeletion": true,
-    }]);
+    })
 }
 
 /// Sets the common fields of objects of some kinds.

@@ -39,7 +39,7 @@ use support::controller::{
 };
 use support::health::Check;
 use support::shutdown::Drain;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 
 use crate::openid::Discovery;
 use crate::{private_link, tool};
@@ -113,7 +113,7 @@ pub(crate) async fn run(operator: Operator, manager: &Manager, check: &Check, dr
         cache.wait_until_synced().await;
         check.pass();
     };
-    let requests = requests(&cache, &discovery, &operator.namespace);
+    let requests = requests(cache.changes(), &discovery, &operator.namespace);
     let break_glass = break_glass::run(
         &operator.client,
         &operator.namespace,
@@ -126,6 +126,7 @@ pub(crate) async fn run(operator: Operator, manager: &Manager, check: &Check, dr
         &operator.namespace,
         operator.creates_security_group,
         || cache.hosted_control_plane(),
+        cache.changes(),
         drain.clone(),
     );
     let view = private_link::View {
@@ -150,19 +151,21 @@ pub(crate) async fn run(operator: Operator, manager: &Manager, check: &Check, dr
 
 /// One initial request, and one for each batch of changes.
 fn requests<'a>(
-    cache: &'a Cache,
+    changes: watch::Receiver<u64>,
     discovery: &'a Discovery,
     namespace: &str,
 ) -> impl Stream<Item = ObjectKey> + use<'a> {
     let key = ObjectKey::new(namespace, "");
     let first = stream::iter([key.clone()]);
-    first.chain(stream::unfold(key, move |key| async move {
+    let later = stream::unfold((key, changes), move |(key, mut changes)| async move {
         tokio::select! {
-            () = cache.changed() => {}
+            // It fails only when the cache is gone.
+            next = changes.changed() => next.ok()?,
             () = discovery.changed() => {}
         }
-        Some((key.clone(), key))
-    }))
+        Some((key.clone(), (key, changes)))
+    });
+    first.chain(later)
 }
 
 // === impl Controller ===

@@ -6,6 +6,7 @@
 mod applier;
 mod difference;
 mod memory;
+mod merge;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -19,6 +20,7 @@ use serde_json::{Value, json};
 
 pub use applier::{Applied, Applier, Change, Deletion, Error, own, owner};
 pub use memory::{Desired, Known, Memory, Part};
+pub use merge::merge;
 
 /// Sets annotations in one write, if the object has not changed since it was read.
 pub async fn annotate<K>(

@@ -1,5 +1,7 @@
 //! Calls of EC2 and of other services that take forms: parameters in lists, tags, and responses in pages.
 
+mod refused;
+
 use std::collections::BTreeMap;
 
 use crate::aws::{Client, EC2, Element, Error, Service};

@@ -27,18 +27,17 @@ use serde_json::{Value, json};
 use support::apply::Applier;
 use support::error::chain;
 use support::shutdown::Drain;
-use tokio::time::{Instant, sleep};
+use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::deletion;
-use super::status::Evaluation;
+use super::status::{Evaluation, existing_condition};
 use access::Access;
 
 /// Field manager of these parts of the status.
 const MANAGER: &str = "control-plane-operator-aws";
 /// The pauses: after a failure, and after a success.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(30), Duration::from_mins(5));
-/// How often it is looked, without a request, whether there is a reason not to wait.
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Asks until shutdown.
 pub(super) async fn run<F>(
@@ -46,6 +45,7 @@ pub(super) async fn run<F>(
     namespace: &str,
     creates_security_group: bool,
     hcp: F,
+    mut changes: watch::Receiver<u64>,
     mut drain: Drain,
 ) where
     F: Fn() -> Option<HostedControlPlane>,
@@ -61,7 +61,7 @@ pub(super) async fn run<F>(
                 Some(hcp) => checks.check(&hcp).await,
                 None => PAUSES.0,
             };
-            rest(pause, &hcp).await;
+            rest(pause, &hcp, &mut changes).await;
         };
         tokio::select! {
             () = asked => {}
@@ -71,7 +71,7 @@ pub(super) async fn run<F>(
 }
 
 /// Waits; a deletion and an API server that is available now do not wait for the next time.
-async fn rest<F>(pause: Duration, hcp: &F)
+async fn rest<F>(pause: Duration, hcp: &F, changes: &mut watch::Receiver<u64>)
 where
     F: Fn() -> Option<HostedControlPlane>,
 {
@@ -81,15 +81,13 @@ where
             (is_deleting, is_api_server_available(&it))
         })
     };
-    let end = Instant::now() + pause;
     let before = state();
-    while Instant::now() < end {
-        let left = end.saturating_duration_since(Instant::now());
-        sleep(left.min(POLL_INTERVAL)).await;
-        if state() != before {
-            return;
-        }
-    }
+    let other_state = async {
+        // It fails only when the cache is gone.
+        while changes.changed().await.is_ok() && state() == before {}
+    };
+    // In most cases, the pause passes without such a change.
+    let _ = timeout(pause, other_state).await;
 }
 
 fn is_on_aws(hcp: &HostedControlPlane) -> bool {
@@ -99,9 +97,8 @@ fn is_on_aws(hcp: &HostedControlPlane) -> bool {
 
 /// Whether the API server issues tokens.
 fn is_api_server_available(hcp: &HostedControlPlane) -> bool {
-    let mut conditions = hcp.status.iter().flat_map(|it| &it.conditions);
-    let about = Type::KubeApiServerAvailable.as_str();
-    conditions.any(|it| it.type_ == about && it.status == "True")
+    let about = existing_condition(hcp, Type::KubeApiServerAvailable);
+    about.is_some_and(|it| it.status == "True")
 }
 
 /// What became of the security group.

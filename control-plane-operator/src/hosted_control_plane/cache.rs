@@ -17,7 +17,6 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 use serde::Deserialize as _;
 use serde_json::Value;
 use support::error::chain;
-use tokio::sync::Notify;
 use tokio::sync::watch;
 
 /// API version and kind of objects that are rendered in code instead of manifests.
@@ -73,8 +72,7 @@ pub(crate) fn kinds(components: &[Component]) -> BTreeSet<(String, String)> {
 pub(super) struct Cache {
     kinds: Vec<Kind>,
     state: Mutex<State>,
-    changed: Notify,
-    /// Counts changes, for controllers beside the one of the control plane.
+    /// Counts changes.
     changes: watch::Sender<u64>,
 }
 
@@ -107,7 +105,6 @@ impl Cache {
         Self {
             kinds: kinds.collect(),
             state: Mutex::default(),
-            changed: Notify::new(),
             changes: watch::Sender::new(0),
         }
     }
@@ -129,7 +126,6 @@ impl Cache {
                     if is_complete {
                         kind.synced.send_replace(true);
                     }
-                    self.changed.notify_one();
                     self.changes.send_modify(|changes| *changes += 1);
                 }
                 Err(error) => {
@@ -159,12 +155,7 @@ impl Cache {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Completes after the next change.
-    pub(super) async fn changed(&self) {
-        self.changed.notified().await;
-    }
-
-    /// Counts changes.
+    /// Counts changes, as long as this cache lives.
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }

@@ -9,13 +9,12 @@ use api::conditions::ClusterCondition as Type;
 use api::hypershift::v1beta1::HostedControlPlane;
 use control_plane_component::Context;
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
 use super::error::Error;
-use super::status::Evaluation;
+use super::status::{Evaluation, existing_condition};
 use crate::components::cluster_version_operator::{NAME as OPERATOR, is_stopped};
 
 /// Reasons with which the cleanup ends without success.
@@ -64,10 +63,10 @@ pub(super) fn next_step(hcp: &HostedControlPlane, now: Timestamp) -> DeletionSte
     if !has_finalizer {
         return DeletionStep::Done;
     }
-    let destroyed = find(hcp, Type::CloudResourcesDestroyed);
+    let destroyed = existing_condition(hcp, Type::CloudResourcesDestroyed);
     let is_cleaned_up = has_cleanup_ended(hcp) && !awaits_security_group(hcp);
     // The time begins again when the cleanup gets further.
-    let progress = destroyed.or_else(|| find(hcp, Type::CvoScaledDown));
+    let progress = destroyed.or_else(|| existing_condition(hcp, Type::CvoScaledDown));
     let since = progress.map_or(since.0, |it| it.last_transition_time.0.max(since.0));
     let waited = Duration::try_from(now.duration_since(since)).unwrap_or_default();
     if is_cleaned_up || !is_cleanup_enabled || waited > CLEANUP_TIMEOUT {
@@ -77,21 +76,15 @@ pub(super) fn next_step(hcp: &HostedControlPlane, now: Timestamp) -> DeletionSte
     }
 }
 
-fn find(hcp: &HostedControlPlane, type_: Type) -> Option<&Condition> {
-    let status = hcp.status.as_ref()?;
-    let mut conditions = status.conditions.iter();
-    conditions.find(|it| it.type_ == type_.as_str())
-}
-
 /// Whether the hosted cluster has cleaned up its cloud resources, or has given up.
 pub(super) fn has_cleanup_ended(hcp: &HostedControlPlane) -> bool {
-    let destroyed = find(hcp, Type::CloudResourcesDestroyed);
+    let destroyed = existing_condition(hcp, Type::CloudResourcesDestroyed);
     destroyed.is_some_and(|it| it.status == "True" || TERMINAL.contains(&it.reason.as_str()))
 }
 
 /// Whether there is a security group of nodes that can be deleted: AWS has to accept the cluster's tokens.
 fn awaits_security_group(hcp: &HostedControlPlane) -> bool {
-    let is = |type_: Type| find(hcp, type_).is_some_and(|it| it.status == "True");
+    let is = |type_: Type| existing_condition(hcp, type_).is_some_and(|it| it.status == "True");
     security_group(hcp).is_some()
         && is(Type::ValidAwsIdentityProvider)
         && !is(Type::AwsDefaultSecurityGroupDeleted)

@@ -280,7 +280,7 @@ pub(super) fn conditions(
         "DNS names are not checked",
     ));
     let kept = if has_failed {
-        existing_condition(context, Type::Degraded)
+        existing_condition(context.hcp, Type::Degraded).cloned()
     } else {
         None
     };
@@ -294,11 +294,10 @@ pub(super) fn conditions(
 }
 
 /// Returns an existing condition.
-fn existing_condition(context: &Context<'_>, type_: Type) -> Option<Condition> {
-    let status = context.hcp.status.as_ref()?;
+pub(super) fn existing_condition(hcp: &HostedControlPlane, type_: Type) -> Option<&Condition> {
+    let status = hcp.status.as_ref()?;
     let mut all = status.conditions.iter();
     all.find(|condition| condition.type_ == type_.as_str())
-        .cloned()
 }
 
 /// Sets the version history. It is kept while the registry is unavailable.

@@ -90,13 +90,14 @@ fn certificates(bundle: &str) -> impl Iterator<Item = &str> {
 
 /// Keeps the live bundle if it has the same certificates, because a changed order would roll out pods.
 fn keep_live_order(bundle: String, live: Option<String>) -> String {
-    let sorted = |text: &str| {
-        let mut all: Vec<_> = certificates(text).map(str::to_owned).collect();
-        all.sort_unstable();
-        all
-    };
     live.filter(|live| sorted(live) == sorted(&bundle))
         .unwrap_or(bundle)
+}
+
+fn sorted(bundle: &str) -> Vec<&str> {
+    let mut all: Vec<_> = certificates(bundle).collect();
+    all.sort_unstable();
+    all
 }
 
 /// The bundle for clients of the OAuth server.

@@ -1,10 +1,11 @@
 //! AWS as it is asked, in the role of the control-plane-operator: requests of EC2 and of Route 53.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use api::hypershift::v1beta1::HostedControlPlane;
 use http::Method;
-use support::aws::{Client, EC2, Element, Error, ROUTE53, Rest, Source, encoded};
+use support::aws::{Client, EC2, Element, Error, ROUTE53, Rest, encoded};
 use support::ec2::{self, Call, Tags};
 use support::xml::escaped;
 
@@ -12,10 +13,8 @@ use super::cloud::{
     Action, Change, Cloud, Endpoint, Group, NewEndpoint, Record, Rule, Subnet, Zone,
 };
 use super::plan::Problem;
-use crate::hosted_control_plane::aws::access::{Access, NoAccess, Role, SESSION, variable};
+use crate::hosted_control_plane::aws::access::{Access, NoAccess, Role};
 
-/// The service account that the role trusts.
-const ACCOUNT: &str = "control-plane-operator";
 const ZONES: &str = "/2013-04-01/hostedzone";
 const NAMESPACE: &str = "https://route53.amazonaws.com/doc/2013-04-01/";
 const DESCRIPTION: &str = "VPC endpoint security group";
@@ -24,8 +23,8 @@ const PAGES: usize = 1000;
 
 /// AWS. Where the VPC is another account's, its networks and its names have roles of their own.
 pub(super) struct Aws {
-    networks: Client,
-    names: Client,
+    networks: Arc<Client>,
+    names: Arc<Client>,
 }
 
 // === impl Aws ===
@@ -38,21 +37,13 @@ impl Aws {
                 "spec.platform.aws is required: set it".to_owned(),
             ));
         };
-        let role = Role {
-            account: ACCOUNT,
-            arn: aws.roles_ref.control_plane_operator_arn.clone(),
-            region: aws.region.clone(),
-        };
-        let credentials = access.credentials(&role).await.map_err(no_access)?;
-        let client = |role: Option<&String>| {
-            let source = Source::Static(credentials.clone());
-            Client::new(source, role.cloned(), &aws.region, SESSION, &variable)
-        };
+        let role = Role::of_operator(aws);
         let shared = aws.shared_vpc.as_ref().map(|it| &it.roles_ref);
-        Ok(Self {
-            networks: client(shared.map(|it| &it.control_plane_arn)),
-            names: client(shared.map(|it| &it.ingress_arn)),
-        })
+        let networks = shared.map(|it| it.control_plane_arn.as_str());
+        let networks = access.client(&role, networks).await.map_err(no_access)?;
+        let names = shared.map(|it| it.ingress_arn.as_str());
+        let names = access.client(&role, names).await.map_err(no_access)?;
+        Ok(Self { networks, names })
     }
 
     async fn zone_list(&self, first: &Rest, action: &str) -> Result<Vec<Element>, Error> {
@@ -197,20 +188,10 @@ impl Cloud for Aws {
             Err(error) if is_missing(error.code()) => return Ok(()),
             response => response?,
         };
-        // Problems of single items are in a response that is a success.
-        let Some(problem) = response.at("unsuccessful/item/error") else {
-            return Ok(());
-        };
-        let code = problem.text_at("code");
-        if is_missing(code) {
-            return Ok(());
+        match call.refused(id, &response) {
+            Some(error) if !is_missing(error.code()) => Err(error),
+            Some(_) | None => Ok(()),
         }
-        Err(Error::Refused {
-            what: format!("{} for {id}", call.action),
-            status: 400,
-            code: code.to_owned(),
-            message: problem.text_at("message").to_owned(),
-        })
     }
 
     async fn zones_of(&self, vpc: &str) -> Result<Vec<Zone>, Error> {

@@ -8,13 +8,13 @@ use api::hypershift::v1beta1::{AwsEndpointService, AwsEndpointServiceStatus, Hos
 use control_plane_component::Objects;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ObjectReference, Service};
-use kube::api::{ApiResource, Patch, PatchParams};
+use kube::api::ApiResource;
 use kube::runtime::events::Recorder;
 use kube::runtime::reflector::Store;
 use kube::runtime::reflector::store::Writer;
 use kube::{Api, Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
-use support::apply::Applier;
+use support::apply::{Applier, Part, merge};
 use support::controller::{
     Action, DEADLINE, Manager, ObjectKey, Reconciler, Settings, record_generation,
 };
@@ -280,7 +280,7 @@ impl<H, O> Controller<'_, H, O> {
         match removed {
             Ok(Removal::Done) => {
                 let patch = json!({ "metadata": { "finalizers": finalizers } });
-                self.patch(live, &patch, false).await?;
+                self.merge(live, Part::Main, patch).await?;
                 let deleted = Memory {
                     settled: None,
                     deleted: Some(Instant::now()),
@@ -338,7 +338,7 @@ impl<H, O> Controller<'_, H, O> {
         let before = live.status.clone().unwrap_or_default();
         let after = status::status(&before, made, live.metadata.generation, Timestamp::now());
         match status::patch(&before, &after) {
-            Some(patch) => self.patch(live, &patch, true).await,
+            Some(patch) => self.merge(live, Part::Status, patch).await,
             None => Ok(()),
         }
     }
@@ -358,29 +358,14 @@ impl<H, O> Controller<'_, H, O> {
     }
 
     /// Changes the object, if it is still as it was read.
-    async fn patch(
+    async fn merge(
         &self,
         live: &AwsEndpointService,
-        patch: &Value,
-        is_status: bool,
+        part: Part,
+        change: Value,
     ) -> Result<(), Error> {
-        let mut patch = patch.clone();
-        patch["metadata"]["uid"] = json!(live.metadata.uid);
-        patch["metadata"]["resourceVersion"] = json!(live.metadata.resource_version);
-        let params = PatchParams {
-            field_manager: Some(MANAGER.to_owned()),
-            ..PatchParams::default()
-        };
-        let (api, name, patch) = (self.api(), live.name_any(), Patch::Merge(&patch));
-        let patched = if is_status {
-            api.patch_status(&name, &params, &patch).await
-        } else {
-            api.patch(&name, &params, &patch).await
-        };
-        match patched {
-            Err(error) if !is_missing(&error) => Err(failed_to("patch", live)(error)),
-            Ok(_) | Err(_) => Ok(()),
-        }
+        let merged = merge(&self.api(), &live.metadata, part, change, MANAGER).await;
+        merged.map_err(failed_to("patch", live))
     }
 
     fn api(&self) -> Api<AwsEndpointService> {

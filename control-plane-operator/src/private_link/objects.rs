@@ -4,7 +4,8 @@ use api::hypershift::v1beta1::platform::aws::AwsEndpointAccess;
 use api::hypershift::v1beta1::services::{PublishingStrategyType, ServiceType};
 use api::hypershift::v1beta1::{AwsEndpointService, HostedControlPlane};
 use control_plane_component::Objects;
-use kube::{Resource as _, ResourceExt as _};
+use control_plane_component::render::owner;
+use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
 use super::plan::{API_SERVER, ROUTER};
@@ -114,15 +115,4 @@ pub(super) fn externals(hcp: &HostedControlPlane, host: &str) -> Vec<Value> {
 /// Whether a Service is one of these.
 pub(super) fn is_external(labels: Option<&std::collections::BTreeMap<String, String>>) -> bool {
     labels.is_some_and(|it| it.contains_key(EXTERNAL))
-}
-
-fn owner(hcp: &HostedControlPlane) -> Value {
-    json!({
-        "apiVersion": HostedControlPlane::api_version(&()),
-        "kind": HostedControlPlane::kind(&()),
-        "name": hcp.name_any(),
-        "uid": hcp.uid().unwrap_or_default(),
-        "controller": true,
-        "blockOwnerDeletion": true,
-    })
 }

@@ -9,18 +9,18 @@ use api::hypershift::v1beta1::{AwsEndpointService, AwsEndpointServiceStatus};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
+use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::events::Recorder;
 use kube::runtime::reflector::Store;
 use kube::runtime::reflector::store::Writer;
 use kube::{Api, Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
+use support::apply::{Part, merge};
 use support::aws::{self, Client, Source, credentials};
 use support::controller::{
     Action, DEADLINE, Failure, ObjectKey, Reconciler, Settings, record_generation,
 };
 use support::error::chain;
-use support::reconcile::is_missing;
 use support::shutdown::Drain;
 use tokio::sync::{Mutex, OnceCell};
 
@@ -103,8 +103,8 @@ impl Reconciler for Controller {
         };
         record_generation(found.metadata.generation);
         let Some(id) = inputs::id(&found, &self.ctx) else {
-            // Not an object of a control plane, or its namespace has not been seen yet: that is looked up without a request.
-            return Ok(Action::requeue(POLL_INTERVAL));
+            // Not an object of a control plane, or its namespace has not been seen yet: when it is, that requests a reconcile.
+            return Ok(Action::requeue(RESYNC));
         };
         let _pass = self.ctx.in_flight.begin(&id).await;
         let Some(owner) = inputs::owner(id, &found, &self.ctx).await? else {
@@ -143,7 +143,7 @@ impl Controller {
             Err(problem) => return self.report(found, &Err(problem)).await,
         };
         if let Some(patch) = metadata(found, owner, &subnets) {
-            self.patch(found, &patch, false).await?;
+            self.merge(found, Part::Main, patch).await?;
             // The change requests the next reconcile.
             return Ok(Action::requeue(POLL_INTERVAL));
         }
@@ -176,7 +176,7 @@ impl Controller {
         match removed {
             Ok(Removal::Done) => {
                 let patch = json!({ "metadata": { "finalizers": finalizers } });
-                self.patch(found, &patch, false).await?;
+                self.merge(found, Part::Main, patch).await?;
                 Ok(Action::await_change())
             }
             Ok(Removal::Waiting) => Ok(Action::requeue(POLL_INTERVAL)),
@@ -205,7 +205,7 @@ impl Controller {
                 "endpointServiceName": after.endpoint_service_name,
                 "conditions": after.conditions,
             }});
-            self.patch(found, &patch, true).await?;
+            self.merge(found, Part::Status, patch).await?;
         }
         let uid = found.uid().unwrap_or_default();
         Ok(Action::requeue(match made {
@@ -233,36 +233,15 @@ impl Controller {
     }
 
     /// Changes the object, if it is still as it was read.
-    async fn patch(
-        &self,
-        found: &DynamicObject,
-        patch: &Value,
-        is_status: bool,
-    ) -> Result<(), Error> {
-        let (namespace, name) = (found.namespace().unwrap_or_default(), found.name_any());
-        let mut patch = patch.clone();
-        patch["metadata"]["uid"] = json!(found.metadata.uid);
-        patch["metadata"]["resourceVersion"] = json!(found.metadata.resource_version);
+    async fn merge(&self, found: &DynamicObject, part: Part, change: Value) -> Result<(), Error> {
+        let namespace = found.namespace().unwrap_or_default();
         let client = self.ctx.client.clone();
         let api: Api<DynamicObject> = Api::namespaced_with(client, &namespace, &resource());
-        let params = PatchParams {
-            field_manager: Some(MANAGER.to_owned()),
-            ..PatchParams::default()
-        };
-        let patch = Patch::Merge(&patch);
-        let patched = if is_status {
-            api.patch_status(&name, &params, &patch).await
-        } else {
-            api.patch(&name, &params, &patch).await
-        };
-        match patched {
-            Ok(_) => Ok(()),
-            Err(error) if is_missing(&error) => Ok(()),
-            Err(source) => Err(Error::Write {
-                object: format!("AWSEndpointService {namespace}/{name}"),
-                source,
-            }),
-        }
+        let merged = merge(&api, &found.metadata, part, change, MANAGER).await;
+        merged.map_err(|source| Error::Write {
+            object: format!("AWSEndpointService {namespace}/{}", found.name_any()),
+            source,
+        })
     }
 }
 

@@ -88,19 +88,13 @@ impl Cloud for Client {
             Err(error) if is_gone(error.code()) => return Ok(Deleted::Gone),
             response => response?,
         };
-        // Problems of single items are in a response that is a success.
-        let Some(problem) = response.at("unsuccessful/item/error") else {
-            return Ok(Deleted::Gone);
-        };
-        match problem.text_at("code") {
-            code if is_gone(code) => Ok(Deleted::Gone),
-            "ExistingVpcEndpointConnections" => Ok(Deleted::Connected),
-            code => Err(Error::Refused {
-                what: format!("{} for {id}", call.action),
-                status: 400,
-                code: code.to_owned(),
-                message: problem.text_at("message").to_owned(),
-            }),
+        match call.refused(id, &response) {
+            None => Ok(Deleted::Gone),
+            Some(error) if is_gone(error.code()) => Ok(Deleted::Gone),
+            Some(error) if error.code() == "ExistingVpcEndpointConnections" => {
+                Ok(Deleted::Connected)
+            }
+            Some(error) => Err(error),
         }
     }
 }

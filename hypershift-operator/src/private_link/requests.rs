@@ -1,4 +1,5 @@
-//! Requests of reconciles: the AWSEndpointServices that have changed, and those whose HostedCluster or NodePools have.
+//! Requests of reconciles: the AWSEndpointServices that have changed, and those whose namespace, HostedCluster or NodePools
+//! have.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -16,9 +17,9 @@ use support::error::chain;
 use tokio::time::sleep;
 
 use super::control::resource;
+use super::inputs;
 use crate::cache;
 use crate::context::Context;
-use crate::names::CLUSTER;
 use crate::watches::{self, Lenient};
 
 /// HostedClusters and NodePools change together.
@@ -73,7 +74,8 @@ fn digest(found: &DynamicObject) -> u64 {
     hasher.finish()
 }
 
-/// The AWSEndpointServices whose HostedCluster has changed, or its NodePools.
+/// The AWSEndpointServices whose HostedCluster has changed, or its NodePools, and those whose namespace is seen for the first
+/// time.
 fn of_clusters(
     ctx: &Arc<Context>,
     store: Store<DynamicObject>,
@@ -98,10 +100,14 @@ fn of_clusters(
 /// A version of what is read of the HostedCluster and of its NodePools, for each AWSEndpointService.
 fn versions(ctx: &Context, store: &Store<DynamicObject>) -> BTreeMap<ObjectKey, u64> {
     let links = store.state();
-    let mut clusters: BTreeMap<ObjectKey, DefaultHasher> = links
+    let links = links.iter().filter_map(|link| {
+        let cluster = inputs::id(link, ctx)?;
+        Some((ObjectKey::of(&link.metadata), cache::key(&cluster)))
+    });
+    let links: Vec<_> = links.collect();
+    let mut clusters: BTreeMap<_, _> = links
         .iter()
-        .filter_map(|link| cache::annotated(&link.metadata, CLUSTER))
-        .map(|cluster| (cluster, DefaultHasher::new()))
+        .map(|(_, cluster)| (cluster.clone(), DefaultHasher::new()))
         .collect();
     if clusters.is_empty() {
         return BTreeMap::new();
@@ -129,10 +135,9 @@ fn versions(ctx: &Context, store: &Store<DynamicObject>) -> BTreeMap<ObjectKey, 
             metadata.generation.hash(hasher);
         }
     }
-    let version = |link: &DynamicObject| {
-        let cluster = cache::annotated(&link.metadata, CLUSTER)?;
-        let hasher = clusters.get(&cluster)?;
-        Some((ObjectKey::of(&link.metadata), hasher.finish()))
-    };
-    links.iter().filter_map(|link| version(link)).collect()
+    let versions = links.into_iter().filter_map(|(link, cluster)| {
+        let version = clusters.get(&cluster)?.finish();
+        Some((link, version))
+    });
+    versions.collect()
 }

@@ -9,7 +9,6 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use form_urlencoded::Serializer;
 use http::{Method, Request};
 use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
@@ -17,7 +16,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 
 use super::credentials::{Source, assume};
-use super::query::Signer;
+use super::query::{Signer, form, post};
 use super::service::{EC2, ELB, ELB_V2, IAM, ROUTE53, S3, STS, Service};
 use super::signature::{Credentials, Scope, sign};
 use super::{Error, Variable, endpoint, refused};
@@ -96,16 +95,8 @@ impl Client {
         parameters: &[(String, String)],
         repeatable: bool,
     ) -> Result<String, Error> {
-        let form = Serializer::new(String::new())
-            .append_pair("Action", action)
-            .append_pair("Version", service.version)
-            .extend_pairs(parameters)
-            .finish();
-        let build = |url: &str| {
-            Request::post(format!("{url}/"))
-                .header("content-type", "application/x-www-form-urlencoded")
-                .body(Bytes::from(form.clone()))
-        };
+        let form = form(action, service.version, parameters);
+        let build = |url: &str| post(url, &form);
         self.send(service, action, repeatable, build).await
     }
 

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use super::profile::{self, DEFAULT};
 use super::query::{Query, Signer};
+use super::service::STS;
 use super::signature::Credentials;
-use super::{Error, Variable, domain, endpoint};
+use super::{Error, Variable};
 use crate::outbound::Http;
 use crate::xml;
 
 /// How long the credentials are valid, in seconds: longer than what they are for may take.
 const DURATION: &str = "3600";
-const STS_VERSION: &str = "2011-06-15";
 
 /// Where credentials come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,8 +109,7 @@ impl Source {
 
 /// The URL of the token service.
 pub fn token_service(region: &str, variable: Variable<'_>) -> String {
-    let url = endpoint("sts", variable);
-    url.unwrap_or_else(|| format!("https://sts.{region}.{}", domain(region)))
+    STS.url(region, variable)
 }
 
 /// Credentials of a role, for a token that its provider of identities trusts. Audit logs of AWS show the name of the session.
@@ -124,7 +123,7 @@ pub async fn assume_role(
     let query = Query {
         url,
         action: "AssumeRoleWithWebIdentity",
-        version: STS_VERSION,
+        version: STS.version,
         parameters: &[
             ("RoleArn", role),
             ("RoleSessionName", session),
@@ -147,7 +146,7 @@ pub async fn assume(
     let query = Query {
         url,
         action: "AssumeRole",
-        version: STS_VERSION,
+        version: STS.version,
         parameters: &[
             ("RoleArn", role),
             ("RoleSessionName", session),

@@ -18,6 +18,24 @@ pub struct Element {
 // === impl Element ===
 
 impl Element {
+    /// An element with a text.
+    pub fn leaf(name: &str, text: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            text: text.to_owned(),
+            children: Vec::new(),
+        }
+    }
+
+    /// An element with others in it.
+    pub fn around(name: &str, children: Vec<Self>) -> Self {
+        Self {
+            name: name.to_owned(),
+            text: String::new(),
+            children,
+        }
+    }
+
     /// The root of a document. `None` if this is no document: an element is not closed, or closed twice.
     pub fn parse(document: &str) -> Option<Self> {
         let mut open = vec![Self::default()];

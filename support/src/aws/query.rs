@@ -40,11 +40,9 @@ pub struct Signer<'a> {
 impl Query<'_> {
     /// Sends the request, and returns the document of a response that is a success.
     pub async fn send(&self, http: &Http, signer: Option<Signer<'_>>) -> Result<String, Error> {
-        let form = self.form();
+        let form = form(self.action, self.version, self.parameters);
         let build = || {
-            let mut request = Request::post(format!("{}/", self.url))
-                .header("content-type", "application/x-www-form-urlencoded")
-                .body(Bytes::from(form.clone()))?;
+            let mut request = post(self.url, &form)?;
             if let Some(signer) = &signer {
                 let scope = Scope {
                     region: signer.region,
@@ -77,14 +75,22 @@ impl Query<'_> {
     fn what(&self) -> String {
         format!("{} for {}", self.action, self.about)
     }
+}
 
-    fn form(&self) -> String {
-        Serializer::new(String::new())
-            .append_pair("Action", self.action)
-            .append_pair("Version", self.version)
-            .extend_pairs(self.parameters)
-            .finish()
-    }
+/// The form of an action with its parameters.
+pub(super) fn form<T: AsRef<str>>(action: &str, version: &str, parameters: &[(T, T)]) -> String {
+    Serializer::new(String::new())
+        .append_pair("Action", action)
+        .append_pair("Version", version)
+        .extend_pairs(parameters)
+        .finish()
+}
+
+/// A request with a form, which is not signed yet.
+pub(super) fn post(url: &str, form: &str) -> http::Result<Request<Bytes>> {
+    Request::post(format!("{url}/"))
+        .header("content-type", "application/x-www-form-urlencoded")
+        .body(Bytes::copy_from_slice(form.as_bytes()))
 }
 
 #[cfg(test)]
@@ -101,7 +107,7 @@ mod tests {
             about: "m5.large",
         };
         assert_eq!(
-            query.form(),
+            form(query.action, query.version, query.parameters),
             "Action=DescribeInstanceTypes&Version=2016-11-15&InstanceType.1=m5.large%26Action%3DRunInstances"
         );
         assert_eq!(

@@ -1,12 +1,14 @@
 //! Credentials of roles of a cluster: the token service issues them for tokens of the hosted cluster.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use api::hypershift::v1beta1::platform::aws::AwsPlatformSpec;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use support::aws::credentials::{assume_role, token_service};
-use support::aws::{self, Credentials};
+use support::aws::{self, Client, Credentials, Source};
 use support::error::chain;
 use support::outbound::Http;
 use tokio::time::{Instant, timeout};
@@ -22,8 +24,10 @@ const KUBECONFIG: &str = "service-network-admin-kubeconfig";
 const NAMESPACE: &str = "kube-system";
 /// The audience that roles trust.
 const AUDIENCE: &str = "openshift";
+/// The service account that the role of the control-plane-operator trusts.
+const OPERATOR: &str = "control-plane-operator";
 /// The name of the session of a role.
-pub(crate) const SESSION: &str = "control-plane-operator";
+const SESSION: &str = "control-plane-operator";
 /// How long tokens and credentials are valid, and how long they are used.
 const LIFETIME: Duration = Duration::from_hours(1);
 const RENEWED_AFTER: Duration = Duration::from_mins(45);
@@ -53,12 +57,21 @@ pub(crate) struct Role {
     pub(crate) region: String,
 }
 
-/// Gives credentials, and keeps them.
+/// What is known of a role.
+struct Known {
+    /// When its credentials were issued.
+    issued: Instant,
+    credentials: Credentials,
+    /// Clients with them, by the further role that they assume. They go with the credentials.
+    clients: BTreeMap<Option<String>, Arc<Client>>,
+}
+
+/// Gives credentials and clients, and keeps them.
 pub(crate) struct Access {
     client: kube::Client,
     namespace: String,
     pub(crate) http: Http,
-    known: BTreeMap<Role, (Instant, Credentials)>,
+    known: BTreeMap<Role, Known>,
     /// The hosted API server, and when its kubeconfig was read.
     guest: Option<(kube::Client, Instant)>,
 }
@@ -77,6 +90,19 @@ impl NoAccess {
     }
 }
 
+// === impl Role ===
+
+impl Role {
+    /// The role of the control-plane-operator.
+    pub(crate) fn of_operator(aws: &AwsPlatformSpec) -> Self {
+        Self {
+            account: OPERATOR,
+            arn: aws.roles_ref.control_plane_operator_arn.clone(),
+            region: aws.region.clone(),
+        }
+    }
+}
+
 // === impl Access ===
 
 impl Access {
@@ -92,10 +118,45 @@ impl Access {
 
     /// The credentials of a role.
     pub(crate) async fn credentials(&mut self, role: &Role) -> Result<Credentials, NoAccess> {
-        self.known.retain(|_, (at, _)| at.elapsed() < RENEWED_AFTER);
-        if let Some((_, known)) = self.known.get(role) {
-            return Ok(known.clone());
-        }
+        Ok(self.known(role).await?.credentials.clone())
+    }
+
+    /// A client with the credentials of a role, or with those of a further role that it assumes.
+    pub(crate) async fn client(
+        &mut self,
+        role: &Role,
+        further: Option<&str>,
+    ) -> Result<Arc<Client>, NoAccess> {
+        let Known {
+            credentials,
+            clients,
+            ..
+        } = self.known(role).await?;
+        let further = further.map(str::to_owned);
+        let client = clients.entry(further.clone()).or_insert_with(|| {
+            let source = Source::Static(credentials.clone());
+            let client = Client::new(source, further, &role.region, SESSION, &variable);
+            Arc::new(client)
+        });
+        Ok(Arc::clone(client))
+    }
+
+    async fn known(&mut self, role: &Role) -> Result<&mut Known, NoAccess> {
+        self.known
+            .retain(|_, it| it.issued.elapsed() < RENEWED_AFTER);
+        let known = match self.known.remove(role) {
+            Some(known) => known,
+            None => Known {
+                credentials: self.assume(role).await?,
+                issued: Instant::now(),
+                clients: BTreeMap::new(),
+            },
+        };
+        Ok(self.known.entry(role.clone()).or_insert(known))
+    }
+
+    /// New credentials of a role.
+    async fn assume(&mut self, role: &Role) -> Result<Credentials, NoAccess> {
         if !aws::is_region(&role.region) {
             // It becomes a part of a host name.
             let problem = format!("{:?} is not a region of AWS", role.region);
@@ -112,10 +173,7 @@ impl Access {
         };
         let sts = token_service(&role.region, &variable);
         let assumed = assume_role(&self.http, &sts, SESSION, &role.arn, &token).await;
-        let credentials = assumed.map_err(|error| NoAccess::of(&error))?;
-        let known = (Instant::now(), credentials.clone());
-        self.known.insert(role.clone(), known);
-        Ok(credentials)
+        assumed.map_err(|error| NoAccess::of(&error))
     }
 
     /// A token of a service account, if there is a kubeconfig.
@@ -152,7 +210,7 @@ impl Access {
     }
 }
 
-pub(crate) fn variable(name: &str) -> Option<String> {
+pub(super) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 

@@ -1,14 +1,13 @@
 //! Whether AWS accepts tokens of the hosted cluster: the role of the control-plane-operator is assumed, and used.
 
+use std::sync::Arc;
+
 use api::conditions::ClusterCondition as Type;
 use api::hypershift::v1beta1::HostedControlPlane;
-use support::aws::{Client, EC2, Source};
+use support::aws::{Client, EC2};
 
-use super::access::{Access, NoAccess, Role, SESSION, variable};
+use super::access::{Access, NoAccess, Role};
 use crate::hosted_control_plane::status::Evaluation;
-
-/// The service account that the role trusts.
-const ACCOUNT: &str = "control-plane-operator";
 
 /// What was found.
 #[derive(Debug)]
@@ -16,7 +15,7 @@ pub(super) enum Found {
     /// The API server does not issue tokens yet.
     NotYet,
     /// The role is assumed, and used by this client.
-    Works(Box<Client>),
+    Works(Arc<Client>),
     /// No credentials.
     NoAccess(NoAccess),
     /// EC2 refuses a request, with this code.
@@ -30,19 +29,12 @@ pub(super) async fn ask(hcp: &HostedControlPlane, access: &mut Access) -> Found 
     let Some(aws) = &hcp.spec.platform.aws else {
         return Found::NotYet;
     };
-    let role = Role {
-        account: ACCOUNT,
-        arn: aws.roles_ref.control_plane_operator_arn.clone(),
-        region: aws.region.clone(),
-    };
-    let credentials = match access.credentials(&role).await {
-        Ok(credentials) => credentials,
+    let client = match access.client(&Role::of_operator(aws), None).await {
+        Ok(client) => client,
         Err(none) => return Found::NoAccess(none),
     };
-    let source = Source::Static(credentials);
-    let client = Client::new(source, None, &aws.region, SESSION, &variable);
     match client.query(&EC2, "DescribeVpcEndpoints", &[], true).await {
-        Ok(_) => Found::Works(Box::new(client)),
+        Ok(_) => Found::Works(client),
         Err(error) if error.code().is_empty() => Found::Unavailable,
         Err(error) => Found::Refused(error.code().to_owned()),
     }

@@ -1,6 +1,9 @@
 //! What is written to the status.
 
+use std::cell::RefCell;
+
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::*;
 
@@ -22,6 +25,13 @@ fn hcp(status: &Value) -> HostedControlPlane {
 
 fn now() -> Time {
     Time("2030-01-31T12:00:00Z".parse().unwrap())
+}
+
+fn api_server_available(status: &str) -> Value {
+    json!({ "conditions": [{
+        "type": "KubeAPIServerAvailable", "status": status, "reason": "r", "message": "",
+        "lastTransitionTime": "2030-01-01T00:00:00Z",
+    }] })
 }
 
 #[test]
@@ -72,12 +82,31 @@ fn only_clusters_on_aws_with_an_api_server_are_asked_about() {
     elsewhere.spec.platform.type_ = PlatformType::None;
     assert!(!is_on_aws(&elsewhere));
     for (status, expected) in [("True", true), ("False", false)] {
-        let condition = json!({
-            "type": "KubeAPIServerAvailable", "status": status, "reason": "r", "message": "",
-            "lastTransitionTime": "2030-01-01T00:00:00Z",
-        });
-        let hcp = hcp(&json!({ "conditions": [condition] }));
+        let hcp = hcp(&api_server_available(status));
         assert_eq!(is_api_server_available(&hcp), expected, "{status}");
     }
     assert!(!is_api_server_available(&hcp(&json!({}))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_ends_with_a_deletion_or_an_api_server() {
+    let mut deleted = hcp(&json!({}));
+    deleted.metadata.deletion_timestamp = Some(now());
+    for (name, after, ends) in [
+        ("deleted", deleted, true),
+        ("available", hcp(&api_server_available("True")), true),
+        ("another change", hcp(&json!({ "ready": false })), false),
+    ] {
+        let current = RefCell::new(hcp(&json!({})));
+        let counter = watch::Sender::new(0);
+        let mut changes = counter.subscribe();
+        let read = || Some(current.borrow().clone());
+        let change = async {
+            *current.borrow_mut() = after;
+            counter.send_replace(1);
+        };
+        let begin = Instant::now();
+        tokio::join!(rest(PAUSES.1, &read, &mut changes), change);
+        assert_eq!(begin.elapsed() < PAUSES.1, ends, "{name}");
+    }
 }

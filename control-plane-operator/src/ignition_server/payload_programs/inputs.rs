@@ -166,14 +166,15 @@ impl Objects {
             return Ok(());
         };
         // The ConfigMap and the file are equal before the control plane has seen the authorities of the token, too.
-        if !words(authorities).contains(&words(&self.trust_bundle)) {
+        let authorities = words(authorities);
+        if !authorities.contains(&words(&self.trust_bundle)) {
             return Err(Outdated::AllAuthorities);
         }
         let map = self.files.get(AUTHORITIES).map_or("", String::as_str);
         let map: Value = serde_saphyr::from_str(map).unwrap_or_default();
         let written = map["data"][BUNDLE_KEY].as_str().unwrap_or_default();
         // YAML does not keep all line breaks, and a bundle without certificates is left out.
-        if words(written) == words(authorities) {
+        if words(written) == authorities {
             return Ok(());
         }
         Err(Outdated::Authorities)

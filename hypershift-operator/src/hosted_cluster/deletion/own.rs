@@ -3,8 +3,9 @@
 use k8s_openapi::api::core::v1;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
+use kube::api::{ApiResource, DynamicObject};
 use serde_json::{Value, json};
+use support::apply::{Part, merge};
 use support::reconcile::is_missing;
 
 use super::Waiting;
@@ -95,26 +96,12 @@ impl Own {
 
     /// Changes it, if it is still as it was read.
     pub(super) async fn merge(&self, patch: &Value, ctx: &Context) -> Result<(), Error> {
-        let name = self.metadata.name.as_deref().unwrap_or_default();
-        let mut patch = patch.clone();
-        patch["metadata"]["uid"] = json!(self.metadata.uid);
-        patch["metadata"]["resourceVersion"] = json!(self.metadata.resource_version);
-        let params = PatchParams {
-            field_manager: Some(FIELD_MANAGER.to_owned()),
-            ..PatchParams::default()
-        };
-        let patched = self
-            .api(ctx)
-            .patch(name, &params, &Patch::Merge(&patch))
-            .await;
-        match patched {
-            Ok(_) => Ok(()),
-            Err(error) if is_missing(&error) => Ok(()),
-            Err(source) => Err(Error::Write {
-                object: self.to_string(),
-                source,
-            }),
-        }
+        let (api, patch) = (self.api(ctx), patch.clone());
+        let merged = merge(&api, &self.metadata, Part::Main, patch, FIELD_MANAGER).await;
+        merged.map_err(|source| Error::Write {
+            object: self.to_string(),
+            source,
+        })
     }
 
     fn api(&self, ctx: &Context) -> Api<DynamicObject> {

@@ -1,9 +1,10 @@
 //! Requests to EC2 about a security group.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use support::aws::{Client, EC2, Element, Error};
+use support::ec2::{self, Call, Tags};
 use tokio::time::sleep;
 
 use super::{Rule, Source};
@@ -11,6 +12,7 @@ use super::{Rule, Source};
 /// A new group can be described a little later.
 const ATTEMPTS: u32 = 15;
 const PAUSE: Duration = Duration::from_secs(2);
+const DESCRIBE: &str = "DescribeSecurityGroups";
 /// Codes of what has happened already.
 const DUPLICATE: &str = "InvalidPermission.Duplicate";
 const NOT_FOUND: &str = "InvalidGroup.NotFound";
@@ -27,63 +29,7 @@ pub(super) struct Group {
     /// The account that it belongs to.
     pub(super) account: String,
     pub(super) rules: BTreeSet<Rule>,
-    pub(super) tags: BTreeMap<String, String>,
-}
-
-/// The parameters of a request.
-#[derive(Debug, Default)]
-pub(super) struct Parameters(Vec<(String, String)>);
-
-// === impl Parameters ===
-
-impl Parameters {
-    fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.0.push((name.into(), value.into()));
-        self
-    }
-
-    fn filter(self, number: usize, name: &str, value: &str) -> Self {
-        self.with(format!("Filter.{number}.Name"), name)
-            .with(format!("Filter.{number}.Value.1"), value)
-    }
-
-    fn tags(self, prefix: &str, tags: &BTreeMap<String, String>) -> Self {
-        let numbered = tags.iter().zip(1_usize..);
-        numbered.fold(self, |parameters, ((key, value), number)| {
-            parameters
-                .with(format!("{prefix}.{number}.Key"), key)
-                .with(format!("{prefix}.{number}.Value"), value)
-        })
-    }
-
-    /// The rules, whose source is in this account if it is a group.
-    pub(super) fn rules(self, rules: &[Rule], account: &str) -> Self {
-        rules
-            .iter()
-            .zip(1_usize..)
-            .fold(self, |parameters, (rule, number)| {
-                let field = |name: &str| format!("IpPermissions.{number}.{name}");
-                let (from, to) = rule.ports;
-                let parameters = parameters
-                    .with(field("IpProtocol"), &rule.protocol)
-                    .with(field("FromPort"), from.to_string())
-                    .with(field("ToPort"), to.to_string());
-                match &rule.source {
-                    Source::Group(group) => parameters
-                        .with(field("Groups.1.GroupId"), group)
-                        .with(field("Groups.1.UserId"), account),
-                    Source::Range(range) if range.contains(':') => {
-                        parameters.with(field("Ipv6Ranges.1.CidrIpv6"), range)
-                    }
-                    Source::Range(range) => parameters.with(field("IpRanges.1.CidrIp"), range),
-                }
-            })
-    }
-
-    #[cfg(test)]
-    pub(super) fn into_pairs(self) -> Vec<(String, String)> {
-        self.0
-    }
+    pub(super) tags: Tags,
 }
 
 // === impl Ec2 ===
@@ -91,8 +37,8 @@ impl Parameters {
 impl Ec2<'_> {
     /// The group with an ID, if it exists.
     pub(super) async fn by_id(&self, id: &str) -> Result<Option<Group>, Error> {
-        let parameters = Parameters::default().with("GroupId.1", id);
-        match self.describe(parameters).await {
+        let call = Call::new(DESCRIBE).list("GroupId", [id]);
+        match self.describe(&call).await {
             Err(error) if error.code() == NOT_FOUND => Ok(None),
             found => found,
         }
@@ -100,38 +46,23 @@ impl Ec2<'_> {
 
     /// The group of a cluster with a name, if it exists.
     pub(super) async fn by_tags(&self, name: &str, owned: &str) -> Result<Option<Group>, Error> {
-        let parameters = Parameters::default()
-            .filter(1, &format!("tag:{owned}"), "owned")
-            .filter(2, "tag:Name", name);
-        self.describe(parameters).await
+        let call = Call::new(DESCRIBE)
+            .filter(&format!("tag:{owned}"), "owned")
+            .filter("tag:Name", name);
+        self.describe(&call).await
     }
 
     /// Creates a group. If the response is lost, the group is found by its tags the next time.
-    pub(super) async fn create(
-        &self,
-        name: &str,
-        vpc: &str,
-        tags: &BTreeMap<String, String>,
-    ) -> Result<Group, Error> {
-        let action = "CreateSecurityGroup";
-        let parameters = Parameters::default()
+    pub(super) async fn create(&self, name: &str, vpc: &str, tags: &Tags) -> Result<Group, Error> {
+        let call = Call::new("CreateSecurityGroup")
             .with("GroupName", name)
             .with("GroupDescription", "default worker security group")
             .with("VpcId", vpc)
-            .with("TagSpecification.1.ResourceType", "security-group")
-            .tags("TagSpecification.1.Tag", tags);
-        let response = self
-            .client
-            .query(&EC2, action, &parameters.0, false)
-            .await?;
-        let document = Element::parse(&response).unwrap_or_default();
-        let id = document.text_at("groupId");
-        let unexpected = |problem: &str| Error::Response {
-            what: action.to_owned(),
-            problem: problem.to_owned(),
-        };
+            .tagged("security-group", tags);
+        let response = call.write(self.client, &EC2).await?;
+        let id = response.text_at("groupId");
         if id.is_empty() {
-            return Err(unexpected("the response of EC2 has no group"));
+            return Err(call.unexpected("the response of EC2 has no group"));
         }
         for _ in 0..ATTEMPTS {
             if let Some(group) = self.by_id(id).await? {
@@ -139,79 +70,84 @@ impl Ec2<'_> {
             }
             sleep(PAUSE).await;
         }
-        Err(unexpected("EC2 does not describe the new group yet"))
+        Err(call.unexpected("EC2 does not describe the new group yet"))
     }
 
     /// Adds rules.
     pub(super) async fn authorize(&self, group: &Group, rules: &[Rule]) -> Result<(), Error> {
-        let parameters = Parameters::default()
-            .with("GroupId", &group.id)
-            .rules(rules, &group.account);
-        match self
-            .change("AuthorizeSecurityGroupIngress", &parameters)
-            .await
-        {
+        let call = Call::new("AuthorizeSecurityGroupIngress").with("GroupId", &group.id);
+        match self.change(&with_rules(call, rules, &group.account)).await {
             Err(error) if error.code() == DUPLICATE => Ok(()),
             done => done,
         }
     }
 
     /// Sets tags.
-    pub(super) async fn set_tags(
-        &self,
-        id: &str,
-        tags: &BTreeMap<String, String>,
-    ) -> Result<(), Error> {
-        let parameters = Parameters::default()
-            .with("ResourceId.1", id)
-            .tags("Tag", tags);
-        self.change("CreateTags", &parameters).await
+    pub(super) async fn set_tags(&self, id: &str, tags: &Tags) -> Result<(), Error> {
+        let call = Call::new("CreateTags").list("ResourceId", [id]);
+        self.change(&call.tags("Tag", tags)).await
     }
 
     /// Removes tags.
     pub(super) async fn remove_tags(&self, id: &str, keys: &[String]) -> Result<(), Error> {
-        let parameters = Parameters::default().with("ResourceId.1", id);
+        let call = Call::new("DeleteTags").list("ResourceId", [id]);
         let numbered = keys.iter().zip(1_usize..);
-        let parameters = numbered.fold(parameters, |parameters, (key, number)| {
-            parameters.with(format!("Tag.{number}.Key"), key)
+        let call = numbered.fold(call, |call, (key, number)| {
+            call.with(format!("Tag.{number}.Key"), key)
         });
-        self.change("DeleteTags", &parameters).await
+        self.change(&call).await
     }
 
     /// Deletes a group, if it exists.
     pub(super) async fn delete(&self, id: &str) -> Result<(), Error> {
-        let parameters = Parameters::default().with("GroupId", id);
-        match self.change("DeleteSecurityGroup", &parameters).await {
+        let call = Call::new("DeleteSecurityGroup").with("GroupId", id);
+        match self.change(&call).await {
             Err(error) if error.code() == NOT_FOUND => Ok(()),
             done => done,
         }
     }
 
-    /// Sends a request that has the same effect when it is repeated.
-    async fn change(&self, action: &str, parameters: &Parameters) -> Result<(), Error> {
-        let sent = self.client.query(&EC2, action, &parameters.0, true).await;
-        sent.map(drop)
+    /// Sends a call that has the same effect when it is repeated.
+    async fn change(&self, call: &Call) -> Result<(), Error> {
+        call.read(self.client, &EC2).await.map(drop)
     }
 
-    async fn describe(&self, parameters: Parameters) -> Result<Option<Group>, Error> {
-        let action = "DescribeSecurityGroups";
-        let response = self.client.query(&EC2, action, &parameters.0, true).await?;
-        Ok(read(&response))
+    async fn describe(&self, call: &Call) -> Result<Option<Group>, Error> {
+        Ok(read(&call.read(self.client, &EC2).await?))
     }
 }
 
+/// A call with rules, whose source is in this account if it is a group. Pure.
+pub(super) fn with_rules(call: Call, rules: &[Rule], account: &str) -> Call {
+    let numbered = rules.iter().zip(1_usize..);
+    numbered.fold(call, |call, (rule, number)| {
+        let field = |name: &str| format!("IpPermissions.{number}.{name}");
+        let (from, to) = rule.ports;
+        let call = call
+            .with(field("IpProtocol"), &rule.protocol)
+            .with(field("FromPort"), from.to_string())
+            .with(field("ToPort"), to.to_string());
+        match &rule.source {
+            Source::Group(group) => call
+                .with(field("Groups.1.GroupId"), group)
+                .with(field("Groups.1.UserId"), account),
+            Source::Range(range) if range.contains(':') => {
+                call.with(field("Ipv6Ranges.1.CidrIpv6"), range)
+            }
+            Source::Range(range) => call.with(field("IpRanges.1.CidrIp"), range),
+        }
+    })
+}
+
 /// The first group of a response. Pure.
-pub(super) fn read(response: &str) -> Option<Group> {
-    let document = Element::parse(response)?;
-    let item = document.items("securityGroupInfo").first()?;
-    let tags = item.items("tagSet").iter();
-    let tags = tags.map(|it| (it.text_at("key").to_owned(), it.text_at("value").to_owned()));
+pub(super) fn read(response: &Element) -> Option<Group> {
+    let item = response.items("securityGroupInfo").first()?;
     let permissions = item.items("ipPermissions").iter();
     Some(Group {
         id: item.text_at("groupId").to_owned(),
         account: item.text_at("ownerId").to_owned(),
         rules: permissions.flat_map(rules).collect(),
-        tags: tags.collect(),
+        tags: ec2::tags(item),
     })
 }
 
@@ -221,10 +157,7 @@ fn rules(permission: &Element) -> Vec<Rule> {
     let port = |name: &str| permission.text_at(name).parse().unwrap_or(-1);
     let ports = (port("fromPort"), port("toPort"));
     let protocol = permission.text_at("ipProtocol");
-    let texts = |list: &str, name: &str| -> Vec<String> {
-        let items = permission.items(list).iter();
-        items.map(|it| it.text_at(name).to_owned()).collect()
-    };
+    let texts = |set: &str, field: &str| ec2::texts(permission, set, field);
     let groups = texts("groups", "groupId").into_iter().map(Source::Group);
     let ranges = [texts("ipRanges", "cidrIp"), texts("ipv6Ranges", "cidrIpv6")];
     let ranges = ranges.into_iter().flatten().map(Source::Range);

@@ -1,8 +1,10 @@
 //! The group of a cluster: rules, tags, and what is due.
 
 use serde_json::{Value, json};
+use support::aws::Element;
+use support::ec2::Call;
 
-use super::ec2::{Parameters, read};
+use super::ec2::{read, with_rules};
 use super::*;
 
 /// A control plane on AWS.
@@ -188,6 +190,7 @@ const RESPONSE: &str = "<DescribeSecurityGroupsResponse><securityGroupInfo><item
 
 #[test]
 fn only_rules_that_a_group_lacks_are_added() {
+    let read = |text: &str| Element::parse(text).as_ref().and_then(read);
     let group = read(RESPONSE).unwrap();
     assert_eq!(
         (group.id.as_str(), group.account.as_str()),
@@ -224,8 +227,9 @@ fn rules_are_parameters_by_number() {
         rule("tcp", (22, 22), Source::Range("10.0.0.0/16".to_owned())),
         rule("tcp", (22, 22), Source::Range("fd00::/48".to_owned())),
     ];
-    let pairs = Parameters::default().rules(&rules, "1").into_pairs();
-    let found: Vec<_> = pairs
+    let call = with_rules(Call::new("AuthorizeSecurityGroupIngress"), &rules, "1");
+    let found: Vec<_> = call
+        .parameters
         .iter()
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
