@@ -135,16 +135,13 @@ impl Config {
             },
             cloud: Cloud {
                 features: args.feature_set,
-                aws_region: args.aws_region.clone().filter(|it| !it.is_empty()),
+                aws_region: given(args.aws_region.as_ref()),
                 aws_credentials: args
                     .aws_shared_credentials_file
                     .clone()
                     .filter(|it| !it.as_os_str().is_empty()),
-                managed_service: args.managed_service.clone().filter(|it| !it.is_empty()),
-                azure_key_vault_client_id: args
-                    .azure_key_vault_client_id
-                    .clone()
-                    .filter(|it| !it.is_empty()),
+                managed_service: given(args.managed_service.as_ref()),
+                azure_key_vault_client_id: given(args.azure_key_vault_client_id.as_ref()),
                 oidc: oidc_storage(&args.oidc_storage)?,
                 scale_from_zero: scale_from_zero(&args.scale_from_zero)?,
             },
@@ -178,6 +175,11 @@ fn images(args: &ImageArgs) -> Result<Images, Fatal> {
     })
 }
 
+/// A flag that is given and not empty: environments set variables to nothing.
+fn given(flag: Option<&String>) -> Option<String> {
+    flag.filter(|it| !it.is_empty()).cloned()
+}
+
 /// The bucket for documents, if there is one.
 fn oidc_storage(args: &OidcStorageArgs) -> Result<Option<OidcStorage>, Fatal> {
     let usage = |message: String| Fatal::Usage { message };
@@ -186,7 +188,6 @@ fn oidc_storage(args: &OidcStorageArgs) -> Result<Option<OidcStorage>, Fatal> {
         oidc_storage_provider_s3_region,
         oidc_storage_provider_s3_credentials,
     } = args;
-    let given = |flag: Option<&String>| flag.filter(|it| !it.is_empty()).cloned();
     let bucket = given(oidc_storage_provider_s3_bucket_name.as_ref());
     let region = given(oidc_storage_provider_s3_region.as_ref());
     match (bucket, region, oidc_storage_provider_s3_credentials) {

@@ -13,10 +13,13 @@ pub(crate) mod none;
 pub(crate) mod openstack;
 pub(crate) mod power_vs;
 mod release_image;
+#[cfg(test)]
+mod tests;
 
 use api::hypershift::v1beta1::platform::PlatformType;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::PodSpec;
+use k8s_openapi::api::core::v1::{PodSpec, ResourceRequirements};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ApiResource;
 use serde_json::Value;
@@ -126,6 +129,15 @@ fn image_given(
             platform.to_ascii_lowercase()
         )
     })
+}
+
+/// Resources that a container requests, and nothing that limits it.
+fn requests(amounts: [(&str, &str); 2]) -> ResourceRequirements {
+    let amounts = amounts.map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned())));
+    ResourceRequirements {
+        requests: Some(amounts.into()),
+        ..ResourceRequirements::default()
+    }
 }
 
 /// The infrastructure cluster object.

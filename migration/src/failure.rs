@@ -12,6 +12,11 @@ const FIRST_WAIT: Duration = Duration::from_mins(1);
 const LONGEST_WAIT: Duration = Duration::from_hours(1);
 /// How often a migration is tried again by itself before a person is waited for.
 const MOST_RETRIES: u32 = 8;
+/// What an API server says of the owner of an object, if the owner's kind is new (admission plugin
+/// `OwnerReferencesPermissionEnforcement`).
+const UNKNOWN_OWNER: &str = "cannot find RESTMapping for APIVersion";
+/// The etcd error of a store that is full.
+const STORE_FULL: &str = "database space exceeded";
 
 /// Why a migration failed; the value of the annotation `migration-failed` and of the metric label `failure_reason`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,6 +62,17 @@ pub enum Retry {
 pub struct UnknownReason {
     /// The name as read.
     pub name: String,
+}
+
+/// Whether an API server refuses a write because it does not know the kind of the owner yet, as its message says: it reads
+/// its own kinds every 30 seconds only.
+pub fn is_owner_unknown(message: &str) -> bool {
+    message.contains(UNKNOWN_OWNER)
+}
+
+/// Whether an API server refuses a write because its store is full, as its message says.
+pub fn is_store_full(message: &str) -> bool {
+    message.contains(STORE_FULL)
 }
 
 // === impl Reason ===

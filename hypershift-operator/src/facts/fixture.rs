@@ -20,7 +20,8 @@ use crate::facts::references::references;
 /// The image of the release in tests.
 pub(crate) const RELEASE: &str = "registry.example.com/releases/payload:4.20.1";
 
-/// A cluster that lacks nothing, on a platform: `aws`, `azure`, `agent`, `ibmcloud`, `kubevirt`, `powervs` or `none`.
+/// A cluster that lacks nothing, on a platform: `aws`, `azure`, `agent`, `gcp`, `ibmcloud`, `kubevirt`, `openstack`, `powervs`
+/// or `none`.
 pub(crate) fn hosted_cluster(platform: &str) -> HostedCluster {
     let node_port = |service: &str| {
         json!({
@@ -97,11 +98,41 @@ fn platform(name: &str) -> Value {
         }),
         "agent" => json!({ "type": "Agent", "agent": { "agentNamespace": "agents" } }),
         "azure" => json!({ "type": "Azure", "azure": azure() }),
+        "gcp" => json!({ "type": "GCP", "gcp": gcp() }),
         "kubevirt" => json!({ "type": "KubeVirt", "kubevirt": { "generateID": "x7k2p" } }),
+        "openstack" => json!({ "type": "OpenStack", "openstack": {
+            "identityRef": { "name": "one-cloud", "cloudName": "openstack" },
+        } }),
         "powervs" => json!({ "type": "PowerVS", "powervs": power_vs() }),
         "ibmcloud" => json!({ "type": "IBMCloud" }),
         _ => json!({ "type": "None" }),
     }
+}
+
+fn gcp() -> Value {
+    let email = |account: &str| format!("{account}@my-project.iam.gserviceaccount.com");
+    json!({
+        "project": "my-project",
+        "region": "us-central1",
+        "networkConfig": {
+            "network": { "name": "my-network" },
+            "privateServiceConnectSubnet": { "name": "psc" },
+        },
+        "resourceLabels": [{ "key": "team", "value": "red" }],
+        "workloadIdentity": {
+            "projectNumber": "123456789012",
+            "poolID": "my-pool",
+            "providerID": "my-provider",
+            "serviceAccountsEmails": {
+                "nodePool": email("node-pool"),
+                "controlPlane": email("control-plane"),
+                "cloudController": email("cloud-controller"),
+                "storage": email("storage"),
+                "imageRegistry": email("image-registry"),
+                "network": email("network"),
+            },
+        },
+    })
 }
 
 fn power_vs() -> Value {
@@ -147,6 +178,14 @@ fn azure() -> Value {
             },
         },
     })
+}
+
+/// An object with these fields in addition to those that are required, or in their place.
+pub(crate) fn with(mut required: Value, fields: &Value) -> Value {
+    for (field, value) in fields.as_object().unwrap() {
+        required[field] = value.clone();
+    }
+    required
 }
 
 /// Has a cluster on Azure use managed identities, as the managed service does.

@@ -1,6 +1,6 @@
 //! Maps errors to the closed set of failure reasons, and to transient or permanent.
 
-use migration::failure::Reason;
+use migration::failure::{Reason, is_owner_unknown, is_store_full};
 use support::error::chain;
 use support::fence::Refused;
 
@@ -37,10 +37,7 @@ pub(crate) fn of_client(error: &kube::Error, message: String) -> HookError {
 
 fn of_status(code: u16, response: &str, message: String) -> HookError {
     match code {
-        // The kind of its owner is new: the API server reads its own kinds every 30 seconds only.
-        403 if response.contains("cannot find RESTMapping for APIVersion") => {
-            HookError::Transient(Reason::ApiUnavailable, message)
-        }
+        403 if is_owner_unknown(response) => HookError::Transient(Reason::ApiUnavailable, message),
         403 if response.contains("exceeded quota") => {
             HookError::Permanent(Reason::QuotaExceeded, message)
         }
@@ -49,9 +46,7 @@ fn of_status(code: u16, response: &str, message: String) -> HookError {
         {
             HookError::Permanent(Reason::AdmissionDenied, message)
         }
-        _ if response.contains("database space exceeded") => {
-            HookError::Permanent(Reason::QuotaExceeded, message)
-        }
+        _ if is_store_full(response) => HookError::Permanent(Reason::QuotaExceeded, message),
         401 | 403 => HookError::Permanent(Reason::PermissionDenied, message),
         404 | 409 | 410 => HookError::Transient(Reason::Conflict, message),
         429 | 500.. => HookError::Transient(Reason::ApiUnavailable, message),

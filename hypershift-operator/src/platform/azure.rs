@@ -35,7 +35,7 @@ fn machine(capi: Capi) -> ApiResource {
 }
 
 /// `AzureMachineTemplate`.
-fn machine_template(capi: Capi) -> ApiResource {
+pub(crate) fn machine_template(capi: Capi) -> ApiResource {
     let plural = "azuremachinetemplates";
     capi.infrastructure(VERSION, "AzureMachineTemplate", plural)
 }

@@ -119,12 +119,12 @@ pub(crate) fn failure_domain(pool: &NodePool) -> Option<&str> {
 pub(crate) fn template_kind(capi: Capi, platform: PlatformType) -> Option<ApiResource> {
     match platform {
         PlatformType::Aws => Some(capi.aws_machine_template()),
-        PlatformType::Azure => Some(azure::machines::template(capi)),
+        PlatformType::Azure => Some(azure::machine_template(capi)),
         PlatformType::Gcp => Some(gcp::machine_template(capi)),
         PlatformType::KubeVirt => Some(capi.kubevirt_machine_template()),
         PlatformType::OpenStack => Some(openstack::machine_template(capi)),
         PlatformType::Agent => Some(capi.agent_machine_template()),
-        PlatformType::PowerVs => Some(power_vs::machines::template(capi)),
+        PlatformType::PowerVs => Some(power_vs::machine_template(capi)),
         PlatformType::IbmCloud | PlatformType::None => None,
     }
 }
@@ -189,6 +189,20 @@ impl Machine {
     }
 }
 
+// === impl Note ===
+
+impl Note {
+    /// The boot image of the machines, by ID or name.
+    pub(crate) fn boot_image(platform: &str, image: &str) -> Self {
+        Self {
+            condition: PoolCondition::ValidPlatformImage,
+            is_so: true,
+            reason: "AsExpected",
+            message: format!("Bootstrap {platform} Image is {image:?}"),
+        }
+    }
+}
+
 // === impl Refused ===
 
 impl Refused {
@@ -199,6 +213,13 @@ impl Refused {
             reason: "InvalidConfiguration",
             message: message.into(),
         }
+    }
+
+    /// The cluster is not on the pool's platform.
+    pub(crate) fn elsewhere(platform: &str) -> Self {
+        Self::invalid(format!(
+            "the HostedCluster is not on {platform}: use a NodePool of its own platform"
+        ))
     }
 
     /// There is no boot image.

@@ -4,14 +4,8 @@ use std::time::Duration;
 
 use support::fence::Refused;
 
-use migration::failure::Reason;
+use migration::failure::{Reason, is_owner_unknown, is_store_full};
 use migration::journal::Failure;
-
-/// What an API server says of the owner of an object, if the owner's kind is new: it reads its own kinds every 30 seconds
-/// only (admission plugin `OwnerReferencesPermissionEnforcement`).
-const UNKNOWN_OWNER: &str = "cannot find RESTMapping for APIVersion";
-/// The etcd error of a store that is full.
-const STORE_FULL: &str = "database space exceeded";
 
 /// A request that did not succeed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,13 +54,13 @@ impl Rejection {
             reason,
             message: message.clone(),
         };
-        if message.contains(UNKNOWN_OWNER) {
+        if is_owner_unknown(&message) {
             return Self::Later {
                 message,
                 after: None,
             };
         }
-        if message.contains(STORE_FULL) || message.contains("exceeded quota") {
+        if is_store_full(&message) || message.contains("exceeded quota") {
             return refused(Reason::QuotaExceeded);
         }
         if message.starts_with("admission webhook") || message.contains("ValidatingAdmissionPolicy")

@@ -71,6 +71,24 @@ fn gone(path: &str) -> Expect {
     Expect::get(path).answer(Answer::error(404, "NotFound"))
 }
 
+/// What is looked for once there are no machines any more, and does not exist.
+fn nothing_left() -> impl Iterator<Item = Expect> {
+    let deployments = ["cluster-api", "capi-provider"];
+    let deployments = deployments.map(|name| gone(&format!("{DEPLOYMENTS}/{name}")));
+    let rest = [
+        BINDING,
+        PKI_BINDING,
+        APPROVER,
+        SIGNER,
+        APPROVER_ROLE,
+        SIGNER_ROLE,
+        LINKS,
+        HCP,
+        NAMESPACE,
+    ];
+    deployments.into_iter().chain(rest.map(gone))
+}
+
 fn object(name: &str, finalizers: &[&str], rest: Value) -> Value {
     let mut object = rest;
     object["metadata"]["name"] = json!(name);
@@ -170,23 +188,13 @@ async fn deletion_removes_the_control_plane_and_namespace_last() {
 
 #[tokio::test]
 async fn a_cluster_without_objects_is_deleted_at_once() {
-    let scenario = Scenario::new([
+    let calls = [
         gone(&capi("clusters")),
         gone(HCP),
         none(POOLS),
         gone(&capi("clusters")),
-        gone(&format!("{DEPLOYMENTS}/cluster-api")),
-        gone(&format!("{DEPLOYMENTS}/capi-provider")),
-        gone(BINDING),
-        gone(PKI_BINDING),
-        gone(APPROVER),
-        gone(SIGNER),
-        gone(APPROVER_ROLE),
-        gone(SIGNER_ROLE),
-        gone(LINKS),
-        gone(HCP),
-        gone(NAMESPACE),
-    ]);
+    ];
+    let scenario = Scenario::new(calls.into_iter().chain(nothing_left()));
     let absent = Namespace::Absent("clusters-one".to_owned());
     let progress = advance_in(&absent, &scenario).await;
     assert_eq!(progress, Progress::Gone(Duration::ZERO));
@@ -210,7 +218,7 @@ async fn machines_that_their_provider_fails_to_delete_are_given_up() {
         "/apis/{}/v1beta1/namespaces/clusters-one/azuremachines",
         api::group::infrastructure(CapiTypes::Private)
     );
-    let scenario = Scenario::new([
+    let calls = [
         none(&capi("clusters")),
         gone(HCP),
         Expect::get(&machines).answer(Answer::list(&[machine("slow", "Deleting"), failed.clone()])),
@@ -219,18 +227,8 @@ async fn machines_that_their_provider_fails_to_delete_are_given_up() {
             .answer(Answer::ok(&failed)),
         none(POOLS),
         none(&capi("clusters")),
-        gone(&format!("{DEPLOYMENTS}/cluster-api")),
-        gone(&format!("{DEPLOYMENTS}/capi-provider")),
-        gone(BINDING),
-        gone(PKI_BINDING),
-        gone(APPROVER),
-        gone(SIGNER),
-        gone(APPROVER_ROLE),
-        gone(SIGNER_ROLE),
-        gone(LINKS),
-        gone(HCP),
-        gone(NAMESPACE),
-    ]);
+    ];
+    let scenario = Scenario::new(calls.into_iter().chain(nothing_left()));
     let ctx = context(&scenario);
     let cluster = fixture::hosted_cluster("azure");
     let mut facts = empty_facts(cluster, Capi::new(CapiTypes::Private), &ctx);

@@ -1,8 +1,7 @@
 //! Machines that the Agent service has discovered, in a namespace of their own.
 
-use k8s_openapi::api::core::v1::{PodSpec, ResourceRequirements};
+use k8s_openapi::api::core::v1::PodSpec;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::api::ApiResource;
 use serde_json::{Value, json};
 
@@ -10,7 +9,7 @@ use crate::capi::Capi;
 use crate::desired::Desired;
 use crate::facts::{AgentNamespace, Facts};
 use crate::names;
-use crate::platform::{ClusterIs, Infrastructure, Outside, image_given};
+use crate::platform::{ClusterIs, Infrastructure, Outside, image_given, requests};
 
 /// Annotation that names another image of the controllers.
 const IMAGE_ANNOTATION: &str = "hypershift.openshift.io/capi-provider-agent-image";
@@ -88,12 +87,7 @@ impl Infrastructure for Agent {
             probe.initial_delay_seconds = Some(INITIAL_DELAY);
             probe.period_seconds = Some(PERIOD);
         }
-        let requests =
-            REQUESTS.map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned())));
-        container.resources = Some(ResourceRequirements {
-            requests: Some(requests.into()),
-            ..ResourceRequirements::default()
-        });
+        container.resources = Some(requests(REQUESTS));
     }
 
     fn rules(&self) -> Vec<Value> {

@@ -22,37 +22,17 @@ mod tests {
     use std::collections::BTreeSet;
 
     use api::group::CapiTypes;
-    use payload::Capabilities;
     use serde_json::Value;
 
     use super::*;
-    use crate::capi::Capi;
     use crate::facts::fixture;
+    use crate::platform::tests::Case;
 
     /// The machine of a pool with this selector and architecture, and the name of its template.
     fn made(selector: &Value, arch: &str) -> (Value, String) {
-        let pool = json!({
-            "apiVersion": "hypershift.openshift.io/v1beta1",
-            "kind": "NodePool",
-            "metadata": { "namespace": "clusters", "name": "workers" },
-            "spec": {
-                "clusterName": "one",
-                "arch": arch,
-                "release": { "image": fixture::RELEASE },
-                "management": { "upgradeType": "Replace" },
-                "platform": { "type": "Agent", "agent": { "agentLabelSelector": selector } },
-            },
-        });
-        let pool = serde_json::from_value(pool).unwrap();
-        let inputs = Inputs {
-            capi: Capi::new(CapiTypes::Private),
-            pool: &pool,
-            cluster: &fixture::hosted_cluster("agent"),
-            release: &fixture::release(),
-            capabilities: &Capabilities::default(),
-            infra_id: "one-x7k2p",
-            namespace: "clusters-one",
-        };
+        let platform = json!({ "type": "Agent", "agent": { "agentLabelSelector": selector } });
+        let case = Case::new(fixture::hosted_cluster("agent"), &platform).with_arch(arch);
+        let inputs = case.inputs(CapiTypes::Private);
         let machine = machine(&inputs);
         let name = machine.template(&inputs).name;
         (machine.spec, name)

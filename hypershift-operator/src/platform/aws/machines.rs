@@ -74,9 +74,7 @@ fn of_pool(pool: &NodePool) -> Result<&AwsNodePoolPlatform, Refused> {
 
 fn of_cluster<'a>(inputs: &Inputs<'a>) -> Result<&'a AwsPlatformSpec, Refused> {
     let aws = inputs.cluster.spec.platform.aws.as_ref();
-    aws.ok_or_else(|| {
-        Refused::invalid("the HostedCluster is not on AWS: use a NodePool of its own platform")
-    })
+    aws.ok_or_else(|| Refused::elsewhere("AWS"))
 }
 
 fn image<'a>(

@@ -3,8 +3,7 @@
 use api::group::AZURE_MACHINE_FINALIZER;
 use api::hypershift::v1beta1::platform::azure::{AzureCloud, AzurePlatformSpec};
 use control_plane_component::azure::{Resource, certificate_mount, certificate_volume};
-use k8s_openapi::api::core::v1::{PodSpec, ResourceRequirements};
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::api::core::v1::PodSpec;
 use kube::api::ApiResource;
 use serde_json::{Value, json};
 
@@ -13,7 +12,7 @@ use super::{credentials, orphans};
 use crate::capi::Capi;
 use crate::desired::Desired;
 use crate::facts::Facts;
-use crate::platform::{ClusterIs, Infrastructure, Orphans, add, release_image};
+use crate::platform::{ClusterIs, Infrastructure, Orphans, add, release_image, requests};
 
 /// The release's name for the controllers.
 const IMAGE: &str = "azure-cluster-api-controllers";
@@ -100,12 +99,7 @@ impl Infrastructure for Azure {
             return;
         };
         container.args = Some(ARGUMENTS.map(str::to_owned).into());
-        let requests =
-            REQUESTS.map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned())));
-        container.resources = Some(ResourceRequirements {
-            requests: Some(requests.into()),
-            ..ResourceRequirements::default()
-        });
+        container.resources = Some(requests(REQUESTS));
         match identity::of_machines(azure) {
             Some(MachineIdentity::Managed(_)) => {
                 let client_id = &facts.cloud.azure_key_vault_client_id;

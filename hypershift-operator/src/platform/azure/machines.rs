@@ -7,12 +7,10 @@ use api::hypershift::v1beta1::node_pool::{
 };
 use control_plane_component::azure::Resource;
 use k8s_openapi::ByteString;
-use kube::api::ApiResource;
 use payload::Minor;
 use payload::boot_images::{HyperVGeneration, MarketplaceImage};
 use serde_json::{Value, json};
 
-use crate::capi::Capi;
 use crate::platform::machines::{Inputs, Machine, Refused};
 
 /// Default size of the disk in GiB.
@@ -25,11 +23,6 @@ const SSH_KEY: &str = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABAQCW7JpaxoaZ41KJ8NPdS
     Iy1xeCaSHxDIYZWYYNMxvSNmk9AmDITR9N28OUL0XX5reuyl2xnw5raSDRjCHhxt2Grap9a2QgTWiNIMUnkJywccq1qAVWcyBse8\
     i+QkDjrCmg7a/OyddZJN2PKrrFTTcProJzSDuSZ+pb4WXbRRk1B0h1glIVaNyTRCnQ+ugVgNLOPhpriJ2x3uRT8fKmnoDG00zEyD\
     NOVr+g0NBGG0uqyxJ3L/0NCdXZ9Rm8Djq/K+pjBtlSsevTc2FoN8AEjj3XISwCQ8241ExEMTyMkSfKEz";
-
-/// The kind of the template.
-pub(crate) fn template(capi: Capi) -> ApiResource {
-    super::machine_template(capi)
-}
 
 /// The machine of a pool.
 pub(crate) fn machine(inputs: &Inputs<'_>) -> Result<Machine, Refused> {
@@ -59,7 +52,7 @@ pub(crate) fn machine(inputs: &Inputs<'_>) -> Result<Machine, Refused> {
         spec["userAssignedIdentities"] = json!([{ "providerID": format!("azure://{id}") }]);
     }
     Ok(Machine {
-        template: template(inputs.capi),
+        template: super::machine_template(inputs.capi),
         made: super::machine(inputs.capi),
         spec,
         live: &[],

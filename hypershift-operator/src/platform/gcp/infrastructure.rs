@@ -2,8 +2,7 @@
 //! the user's.
 
 use api::hypershift::v1beta1::platform::gcp::{GcpEndpointAccess, GcpPlatformSpec};
-use k8s_openapi::api::core::v1::{Container, PodSpec, ResourceRequirements};
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::api::core::v1::{Container, PodSpec};
 use kube::api::ApiResource;
 use serde_json::{Value, json};
 
@@ -12,7 +11,7 @@ use crate::capi::Capi;
 use crate::desired::Desired;
 use crate::facts::Facts;
 use crate::platform::release_image::of_release;
-use crate::platform::{ClusterIs, Infrastructure, add};
+use crate::platform::{ClusterIs, Infrastructure, add, requests};
 
 /// The service account of the hosted cluster, in namespace `kube-system`, whose tokens the controllers exchange.
 pub(crate) const ACCOUNT: &str = "capi-gcp-controller-manager";
@@ -108,11 +107,7 @@ impl Infrastructure for Gcp {
 
 fn adapt(container: &mut Container, gcp: &GcpPlatformSpec) {
     container.args = Some(ARGUMENTS.map(str::to_owned).into());
-    let requests = REQUESTS.map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned())));
-    container.resources = Some(ResourceRequirements {
-        requests: Some(requests.into()),
-        ..ResourceRequirements::default()
-    });
+    container.resources = Some(requests(REQUESTS));
     let file = format!("{CREDENTIALS}/{FILE}");
     let variables = json!([
         { "name": "GOOGLE_APPLICATION_CREDENTIALS", "value": file },

@@ -25,9 +25,7 @@ pub(crate) fn machine(inputs: &Inputs<'_>) -> Result<Machine, Refused> {
     let pool = inputs.pool.spec.platform.gcp.as_ref();
     let pool = pool.ok_or_else(|| Refused::invalid("spec.platform.gcp is required: set it"))?;
     let cluster = inputs.cluster.spec.platform.gcp.as_ref();
-    let cluster = cluster.ok_or_else(|| {
-        Refused::invalid("the HostedCluster is not on GCP: use a NodePool of its own platform")
-    })?;
+    let cluster = cluster.ok_or_else(|| Refused::elsewhere("GCP"))?;
     let disk = pool.boot_disk.clone().unwrap_or_default();
     let mut spec = json!({
         "additionalLabels": labels(inputs, pool, cluster),

@@ -52,6 +52,7 @@ mod tests {
 
     use super::*;
     use crate::facts::fixture;
+    use crate::platform::tests::serve;
 
     fn facts(built: Option<&str>, types: CapiTypes) -> Facts {
         let mut cluster = fixture::hosted_cluster("none");
@@ -81,13 +82,8 @@ mod tests {
     fn the_cluster_object_has_the_endpoint_of_the_control_plane() {
         for types in [CapiTypes::Private, CapiTypes::Standard] {
             let mut facts = facts(None, types);
-            let spec = crate::hosted_cluster::build::control_plane_spec(&facts);
-            let mut control_plane = api::hypershift::v1beta1::HostedControlPlane::new("one", spec);
             let endpoint = json!({ "host": "api.example.com", "port": 2040 });
-            let status =
-                json!({ "ready": true, "initialized": true, "controlPlaneEndpoint": endpoint });
-            control_plane.status = serde_json::from_value(status).unwrap();
-            facts.control_plane = Some(control_plane);
+            serve(&mut facts, &endpoint);
             let ClusterIs::Desired(cluster) = IbmCloud.cluster(&facts) else {
                 panic!("there is no cluster object");
             };

@@ -2,8 +2,7 @@
 //! controllers are those of the release, and they act with credentials of the user's.
 
 use api::hypershift::v1beta1::platform::openstack::OpenStackPlatformSpec;
-use k8s_openapi::api::core::v1::{Container, PodSpec, ResourceRequirements};
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::api::core::v1::{Container, PodSpec};
 use kube::api::ApiResource;
 use serde_json::{Value, json};
 
@@ -13,7 +12,7 @@ use crate::desired::Desired;
 use crate::facts::Facts;
 use crate::facts::references::{self, Purpose};
 use crate::platform::release_image::of_release;
-use crate::platform::{ClusterIs, Infrastructure};
+use crate::platform::{ClusterIs, Infrastructure, requests};
 
 /// The release's name for the controllers.
 const IMAGE: &str = "openstack-cluster-api-controllers";
@@ -29,6 +28,8 @@ const ARGUMENTS: [&str; 5] = [
     "--skip-crd-migration-phases=StorageVersionMigration",
     "--skip-crd-migration-phases=CleanupManagedFields",
 ];
+/// What they request.
+const REQUESTS: [(&str, &str); 2] = [("cpu", "10m"), ("memory", "10Mi")];
 /// The first minor version of releases 4 whose controllers migrate definitions.
 const FIRST_MIGRATING: u64 = 20;
 
@@ -116,7 +117,7 @@ impl Infrastructure for OpenStack {
             .iter()
             .filter(|it| migrates || !it.starts_with("--skip-crd"));
         container.args = Some(arguments.map(|&it| it.to_owned()).collect());
-        container.resources = Some(requests("10Mi"));
+        container.resources = Some(requests(REQUESTS));
         if release.is_some_and(|release| release.component(RESOURCE_CONTROLLER).is_ok()) {
             pod.containers.push(resource_controller());
         }
@@ -176,15 +177,6 @@ fn spec(facts: &Facts, openstack: &OpenStackPlatformSpec, machines: &str) -> Val
         }
     }
     spec
-}
-
-fn requests(memory: &str) -> ResourceRequirements {
-    let requests = [("cpu", "10m"), ("memory", memory)];
-    let requests = requests.map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned())));
-    ResourceRequirements {
-        requests: Some(requests.into()),
-        ..ResourceRequirements::default()
-    }
 }
 
 /// The container of the controllers of images.

@@ -1,6 +1,5 @@
 //! Machines on OpenStack.
 
-use api::conditions::PoolCondition;
 use api::hypershift::v1beta1::node_pool::{
     OpenStackNodePoolPlatform, OpenStackPortSecurityPolicy, OpenStackPortSpec,
 };
@@ -17,11 +16,7 @@ pub(crate) fn machine(inputs: &Inputs<'_>) -> Result<Machine, Refused> {
     let pool =
         pool.ok_or_else(|| Refused::invalid("spec.platform.openstack is required: set it"))?;
     let cluster = inputs.cluster.spec.platform.openstack.as_ref();
-    let cluster = cluster.ok_or_else(|| {
-        Refused::invalid(
-            "the HostedCluster is not on OpenStack: use a NodePool of its own platform",
-        )
-    })?;
+    let cluster = cluster.ok_or_else(|| Refused::elsewhere("OpenStack"))?;
     let (image, source) = image_of(inputs, pool)?;
     let mut spec = json!({ "flavor": pool.flavor, "image": image });
     if let Some(ports) = ports(inputs, pool, cluster) {
@@ -32,12 +27,7 @@ pub(crate) fn machine(inputs: &Inputs<'_>) -> Result<Machine, Refused> {
         made: super::machine(inputs.capi),
         spec,
         live: &[],
-        notes: vec![Note {
-            condition: PoolCondition::ValidPlatformImage,
-            is_so: true,
-            reason: "AsExpected",
-            message: format!("Bootstrap OpenStack Image is {source:?}"),
-        }],
+        notes: vec![Note::boot_image("OpenStack", &source)],
     })
 }
 

@@ -19,7 +19,7 @@ const OTHER_REGIONS: &str = "us-south";
 
 /// The kind of the object.
 pub(crate) fn resource(capi: Capi) -> ApiResource {
-    capi.infrastructure("v1beta2", "IBMPowerVSImage", "ibmpowervsimages")
+    capi.infrastructure(super::VERSION, "IBMPowerVSImage", "ibmpowervsimages")
 }
 
 /// What the release has for the cluster's region, if it has an image there.

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::PodSpec;
 use kube::api::ApiResource;
 use serde_json::json;
 
-use super::{image, machines};
+use super::image;
 use crate::capi::Capi;
 use crate::desired::Desired;
 use crate::facts::Facts;
@@ -41,17 +41,17 @@ impl Infrastructure for PowerVs {
         if let Some(endpoint) = facts.control_plane_endpoint() {
             fields["spec"]["controlPlaneEndpoint"] = endpoint;
         }
-        let (kind, name) = (kind(facts.capi), &facts.id.name);
+        let (kind, name) = (super::cluster(facts.capi), &facts.id.name);
         let cluster = Desired::of(kind, &facts.namespace, name, fields);
         ClusterIs::Desired(Box::new(cluster))
     }
 
     fn kinds(&self, capi: Capi) -> Option<Vec<ApiResource>> {
         Some(vec![
-            kind(capi),
+            super::cluster(capi),
             image::resource(capi),
-            machines::template(capi),
-            capi.infrastructure("v1beta2", "IBMPowerVSMachine", "ibmpowervsmachines"),
+            super::machine_template(capi),
+            super::machine(capi),
         ])
     }
 
@@ -90,10 +90,6 @@ impl Infrastructure for PowerVs {
     fn cleaned_up(&self, capi: Capi) -> Vec<ApiResource> {
         vec![image::resource(capi)]
     }
-}
-
-fn kind(capi: Capi) -> ApiResource {
-    capi.infrastructure("v1beta2", "IBMPowerVSCluster", "ibmpowervsclusters")
 }
 
 #[cfg(test)]

@@ -1,13 +1,10 @@
 //! Machines on IBM Power Virtual Server.
 
-use api::conditions::PoolCondition;
 use api::hypershift::v1beta1::node_pool::{PowerVsNodePoolPlatform, PowerVsProcessorType};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use kube::api::ApiResource;
 use serde_json::json;
 
 use super::{image, reference};
-use crate::capi::Capi;
 use crate::platform::machines::{Inputs, Machine, Note, Refused};
 
 /// Defaults of a machine.
@@ -17,18 +14,10 @@ const MEMORY: i32 = 32;
 /// The least memory of a machine, in GiB.
 const LEAST_MEMORY: i32 = 2;
 
-/// The kind of the template.
-pub(crate) fn template(capi: Capi) -> ApiResource {
-    let plural = "ibmpowervsmachinetemplates";
-    capi.infrastructure("v1beta2", "IBMPowerVSMachineTemplate", plural)
-}
-
 /// The machine of a pool.
 pub(crate) fn machine(inputs: &Inputs<'_>) -> Result<Machine, Refused> {
     let cluster = inputs.cluster.spec.platform.powervs.as_ref();
-    let cluster = cluster.ok_or_else(|| {
-        Refused::invalid("the HostedCluster is not on PowerVS: use a NodePool of its own platform")
-    })?;
+    let cluster = cluster.ok_or_else(|| Refused::elsewhere("PowerVS"))?;
     let pool = inputs.pool.spec.platform.powervs.clone();
     let pool = pool.unwrap_or_default();
     if let Some(problem) = problem(&pool) {
@@ -63,18 +52,11 @@ pub(crate) fn machine(inputs: &Inputs<'_>) -> Result<Machine, Refused> {
         name
     };
     Ok(Machine {
-        template: template(inputs.capi),
-        made: inputs
-            .capi
-            .infrastructure("v1beta2", "IBMPowerVSMachine", "ibmpowervsmachines"),
+        template: super::machine_template(inputs.capi),
+        made: super::machine(inputs.capi),
         spec,
         live: &[],
-        notes: vec![Note {
-            condition: PoolCondition::ValidPlatformImage,
-            is_so: true,
-            reason: "AsExpected",
-            message: format!("Bootstrap PowerVS Image is {source:?}"),
-        }],
+        notes: vec![Note::boot_image("PowerVS", &source)],
     })
 }
 

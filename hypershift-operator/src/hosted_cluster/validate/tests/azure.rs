@@ -4,7 +4,7 @@ use api::hypershift::v1beta1::HostedControlPlane;
 use serde_json::{Value, json};
 
 use super::{Change, edit, facts};
-use crate::facts::fixture::manage_identities;
+use crate::facts::fixture::{manage_identities, with};
 use crate::hosted_cluster::validate::{Finding, Findings, validate};
 
 const AUTHENTICATION: &str = "/platform/azure/azureAuthenticationConfig";
@@ -20,13 +20,23 @@ fn message(finding: &Finding) -> &str {
     }
 }
 
+/// Checks that a finding has this message, or that there is no problem if it is empty.
+fn is_reported(name: &str, finding: &Finding, expected_reason: &str, expected: &str) {
+    assert_eq!(
+        finding.is_good(),
+        expected.is_empty(),
+        "{name}: {finding:?}"
+    );
+    assert!(message(finding).contains(expected), "{name}: {finding:?}");
+    if let Finding::Bad { reason, .. } = finding {
+        assert_eq!(*reason, expected_reason, "{name}");
+    }
+}
+
 /// Encryption by a key in Azure.
 fn encryption(azure: &Value) -> Value {
     let key = json!({ "keyVaultName": "vault", "keyName": "key", "keyVersion": "1" });
-    let mut kms = json!({ "activeKey": key });
-    for (field, value) in azure.as_object().unwrap() {
-        kms[field] = value.clone();
-    }
+    let kms = with(json!({ "activeKey": key }), azure);
     json!({ "type": "kms", "kms": { "provider": "Azure", "azure": kms } })
 }
 
@@ -188,15 +198,7 @@ fn incomplete_identities_of_azure_are_reported() {
     ];
     for (name, change, expected) in table {
         let finding = findings(change).credentials;
-        assert_eq!(
-            finding.is_good(),
-            expected.is_empty(),
-            "{name}: {finding:?}"
-        );
-        assert!(message(&finding).contains(expected), "{name}: {finding:?}");
-        if let Finding::Bad { reason, .. } = finding {
-            assert_eq!(reason, "PlatformCredentialsNotFound", "{name}");
-        }
+        is_reported(name, &finding, "PlatformCredentialsNotFound", expected);
     }
 }
 
@@ -244,15 +246,7 @@ fn unsupported_clusters_on_azure_are_refused() {
     ];
     for (name, change, expected) in table {
         let finding = findings(change).supported;
-        assert_eq!(
-            finding.is_good(),
-            expected.is_empty(),
-            "{name}: {finding:?}"
-        );
-        assert!(message(&finding).contains(expected), "{name}: {finding:?}");
-        if let Finding::Bad { reason, .. } = finding {
-            assert_eq!(reason, "UnsupportedHostedCluster", "{name}");
-        }
+        is_reported(name, &finding, "UnsupportedHostedCluster", expected);
     }
 }
 

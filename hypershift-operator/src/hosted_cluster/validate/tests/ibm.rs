@@ -2,82 +2,84 @@
 
 use serde_json::json;
 
-use super::{Change, edit, empty, facts, missing};
+use super::{edit, empty, facts, missing};
 use crate::facts::Found;
-use crate::hosted_cluster::validate::{Finding, Findings, validate};
-
-fn findings(platform: &str, change: Change) -> Findings {
-    validate(&facts(platform, change))
-}
+use crate::hosted_cluster::validate::{Finding, validate};
 
 #[test]
 fn empty_settings_of_power_vs_are_refused() {
-    let table: [(&str, Change, &str); 11] = [
+    for (name, field, value, expected) in [
         (
             "no settings",
-            |it| edit(it, "/platform/powervs", json!(null)),
+            "/platform/powervs",
+            json!(null),
             "spec.platform.powervs is required: set it",
         ),
         (
             "no account",
-            |it| edit(it, "/platform/powervs/accountID", json!("")),
+            "/platform/powervs/accountID",
+            json!(""),
             "spec.platform.powervs.accountID is empty: set it to the ID of the IBM Cloud account",
         ),
         (
             "no DNS",
-            |it| edit(it, "/platform/powervs/cisInstanceCRN", json!("")),
+            "/platform/powervs/cisInstanceCRN",
+            json!(""),
             "spec.platform.powervs.cisInstanceCRN is empty",
         ),
         (
             "no resource group",
-            |it| edit(it, "/platform/powervs/resourceGroup", json!(" ")),
+            "/platform/powervs/resourceGroup",
+            json!(" "),
             "spec.platform.powervs.resourceGroup is empty",
         ),
         (
             "no region",
-            |it| edit(it, "/platform/powervs/region", json!("")),
+            "/platform/powervs/region",
+            json!(""),
             "spec.platform.powervs.region is empty",
         ),
         (
             "no zone",
-            |it| edit(it, "/platform/powervs/zone", json!("")),
+            "/platform/powervs/zone",
+            json!(""),
             "spec.platform.powervs.zone is empty",
         ),
         (
             "no workspace",
-            |it| edit(it, "/platform/powervs/serviceInstanceID", json!("")),
+            "/platform/powervs/serviceInstanceID",
+            json!(""),
             "spec.platform.powervs.serviceInstanceID is empty",
         ),
         (
             "no network",
-            |it| edit(it, "/platform/powervs/subnet", json!({ "id": "" })),
+            "/platform/powervs/subnet",
+            json!({ "id": "" }),
             "spec.platform.powervs.subnet has neither id nor name",
         ),
         (
             "no VPC",
-            |it| edit(it, "/platform/powervs/vpc/name", json!("")),
+            "/platform/powervs/vpc/name",
+            json!(""),
             "spec.platform.powervs.vpc.name is empty",
         ),
         (
             "a VPC nowhere",
-            |it| edit(it, "/platform/powervs/vpc/region", json!("")),
+            "/platform/powervs/vpc/region",
+            json!(""),
             "spec.platform.powervs.vpc.region is empty",
         ),
         (
             "no credentials",
-            |it| {
-                edit(
-                    it,
-                    "/platform/powervs/storageOperatorCloudCreds",
-                    json!({ "name": "" }),
-                )
-            },
+            "/platform/powervs/storageOperatorCloudCreds",
+            json!({ "name": "" }),
             "spec.platform.powervs.storageOperatorCloudCreds.name is empty: set it to the name of a Secret with the keys \
              ibmcloud_api_key and ibm-credentials.env",
         ),
-    ];
-    for (name, change, expected) in table {
-        let findings = findings("powervs", change);
+    ] {
+        let mut facts = facts("powervs", |_| {});
+        edit(&mut facts, field, value);
+        let findings = validate(&facts);
         assert!(!findings.allow_changes(), "{name}");
         let Finding::Bad { reason, message } = findings.configuration else {
             panic!("{name}: it is accepted");

@@ -1,14 +1,14 @@
 //! What a cluster on Azure has in the namespace of its control plane, field by field.
 
 use api::group::{self, CapiTypes};
-use api::hypershift::v1beta1::HostedControlPlane;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::facts::fixture;
-use crate::hosted_cluster::build::{Planned, Step, build, control_plane_spec};
+use crate::hosted_cluster::build::{Planned, Step, build};
+use crate::platform::tests::{built, serve};
 
 /// A cluster with workload identities, or with managed ones.
 fn facts(is_managed: bool) -> Facts {
@@ -69,12 +69,8 @@ fn azure_clusters_have_the_network_of_the_user() {
         });
         assert_eq!(cluster.body["spec"], expected);
 
-        let mut control_plane = HostedControlPlane::new("one", control_plane_spec(&facts));
         let endpoint = json!({ "host": "api.example.com", "port": 443 });
-        let status =
-            json!({ "ready": true, "initialized": true, "controlPlaneEndpoint": endpoint });
-        control_plane.status = serde_json::from_value(status).unwrap();
-        facts.control_plane = Some(control_plane);
+        serve(&mut facts, &endpoint);
         expected["controlPlaneEndpoint"] = endpoint;
         edit(&mut facts, |azure| {
             azure.cloud = AzureCloud::UsGovernmentCloud;
@@ -355,11 +351,7 @@ fn the_provider_authenticates_with_a_managed_identity() {
 fn the_control_plane_operator_gets_the_settings_of_the_managed_service() {
     let mut facts = facts(true);
     facts.cloud.managed_service = Some("ARO-HCP".to_owned());
-    let plan = build(&facts).unwrap().into_iter();
-    let mut objects = plan.flat_map(|it| it.objects);
-    let operator = objects
-        .find(|it| it.resource.kind == "Deployment" && it.name() == "control-plane-operator")
-        .unwrap();
+    let operator = &built(&facts, "Deployment")["control-plane-operator"];
     let pod = &operator.body["spec"]["template"]["spec"];
     let env = &pod["containers"][0]["env"];
     for (name, expected) in [

@@ -1,98 +1,47 @@
 //! Templates of machines on Azure, field by field.
 
 use api::conditions::PoolCondition;
-use api::group::CapiTypes;
-use api::hypershift::v1beta1::HostedCluster;
-use api::hypershift::v1beta1::node_pool::NodePool;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use payload::boot_images::Streams;
-use payload::{Capabilities, Release};
 
 use super::*;
 use crate::facts::fixture;
+use crate::platform::tests::Case;
 
 const SUBNET: &str = "/subscriptions/subscription/resourceGroups/network/providers/Microsoft.Network/virtualNetworks/vnet/subnets/workers";
 
-/// A pool, its cluster and its release.
-struct Case {
-    pool: NodePool,
-    cluster: HostedCluster,
-    release: Release,
-    capabilities: Capabilities,
+/// A pool with these settings in addition to those that are required.
+fn pool_with(settings: &Value) -> Case {
+    let required = json!({
+        "vmSize": "Standard_D4s_v5",
+        "image": { "type": "ImageID", "imageID": "/images/1" },
+        "osDisk": {},
+        "subnetID": SUBNET,
+    });
+    let azure = fixture::with(required, settings);
+    let image = |sku: &str| json!({ "publisher": "azureopenshift", "offer": "aro4", "sku": sku, "version": "420.0.1" });
+    let plan = |images: Value| json!({ "rhel-coreos-extensions": { "marketplace": { "azure": { "no-purchase-plan": images } } } });
+    let cluster = fixture::hosted_cluster("azure");
+    Case::new(cluster, &json!({ "type": "Azure", "azure": azure })).with_boot_images(&json!({
+        "x86_64": plan(json!({ "hyperVGen1": image("420-v1"), "hyperVGen2": image("420-v2") })),
+        "aarch64": plan(json!({ "hyperVGen2": image("420-arm") })),
+    }))
 }
 
-// === impl Case ===
-
-impl Case {
-    /// A pool with these settings beside those that are required.
-    fn new(settings: &Value) -> Self {
-        let mut azure = json!({
-            "vmSize": "Standard_D4s_v5",
-            "image": { "type": "ImageID", "imageID": "/images/1" },
-            "osDisk": {},
-            "subnetID": SUBNET,
-        });
-        for (field, value) in settings.as_object().unwrap() {
-            azure[field] = value.clone();
-        }
-        let pool = json!({
-            "apiVersion": "hypershift.openshift.io/v1beta1",
-            "kind": "NodePool",
-            "metadata": { "namespace": "clusters", "name": "workers" },
-            "spec": {
-                "clusterName": "one",
-                "release": { "image": fixture::RELEASE },
-                "management": { "upgradeType": "Replace" },
-                "platform": { "type": "Azure", "azure": azure },
-            },
-        });
-        let image = |sku: &str| json!({ "publisher": "azureopenshift", "offer": "aro4", "sku": sku, "version": "420.0.1" });
-        let plan = |images: Value| json!({ "rhel-coreos-extensions": { "marketplace": { "azure": { "no-purchase-plan": images } } } });
-        let stream = json!({
-            "stream": "rhcos",
-            "architectures": {
-                "x86_64": plan(json!({ "hyperVGen1": image("420-v1"), "hyperVGen2": image("420-v2") })),
-                "aarch64": plan(json!({ "hyperVGen2": image("420-arm") })),
-            },
-        });
-        let map = json!({ "data": { "stream": stream.to_string() } });
-        let streams = Streams::parse(&map.to_string()).unwrap();
-        Self {
-            pool: serde_json::from_value(pool).unwrap(),
-            cluster: fixture::hosted_cluster("azure"),
-            release: fixture::release().with_boot_images(streams),
-            capabilities: Capabilities::default(),
-        }
-    }
-
-    /// A pool whose image is chosen from the marketplace.
-    fn of_marketplace(image: &Value) -> Self {
-        let image = json!({ "type": "AzureMarketplace", "azureMarketplace": image });
-        Self::new(&json!({ "image": image }))
-    }
-
-    fn machine(&self) -> Result<Machine, Refused> {
-        machine(&Inputs {
-            capi: Capi::new(CapiTypes::Private),
-            pool: &self.pool,
-            cluster: &self.cluster,
-            release: &self.release,
-            capabilities: &self.capabilities,
-            infra_id: "one-x7k2p",
-            namespace: "clusters-one",
-        })
-    }
+/// A pool whose image is chosen from the marketplace.
+fn of_marketplace(image: &Value) -> Case {
+    let image = json!({ "type": "AzureMarketplace", "azureMarketplace": image });
+    pool_with(&json!({ "image": image }))
 }
 
 /// The template of a pool with these settings.
 fn spec(settings: &Value) -> Value {
-    Case::new(settings).machine().unwrap().spec
+    pool_with(settings).machine().unwrap().spec
 }
 
 #[test]
 fn templates_have_the_defaults_of_the_api() {
-    let machine = Case::new(&json!({})).machine().unwrap();
+    let machine = pool_with(&json!({})).machine().unwrap();
     assert_eq!(machine.template.kind, "AzureMachineTemplate");
     assert_eq!(machine.made.kind, "AzureMachine");
     assert!(machine.live.is_empty() && machine.notes.is_empty());
@@ -207,8 +156,8 @@ fn every_setting_gets_into_the_template() {
         let spec = spec(&settings);
         let found = spec.pointer(field).cloned().unwrap_or_default();
         assert_eq!(found, expected, "{settings}");
-        let is_new = Case::new(&settings).machine().unwrap().hash()
-            != Case::new(&json!({})).machine().unwrap().hash();
+        let is_new = pool_with(&settings).machine().unwrap().hash()
+            != pool_with(&json!({})).machine().unwrap().hash();
         let default = self::spec(&json!({}));
         assert_eq!(is_new, spec != default, "nodes are replaced: {settings}");
     }
@@ -217,7 +166,7 @@ fn every_setting_gets_into_the_template() {
 #[test]
 fn nodes_get_the_identity_that_pulls_from_a_private_registry() {
     let identity = "/subscriptions/s/resourcegroups/g/providers/Microsoft.ManagedIdentity/userAssignedIdentities/pull";
-    let mut case = Case::new(&json!({}));
+    let mut case = pool_with(&json!({}));
     let plain = case.machine().unwrap();
     assert_eq!(plain.spec.get("identity"), None);
     let registry = json!({ "credentials": {
@@ -289,8 +238,7 @@ fn images_are_of_the_pool_or_of_the_release() {
         ("5.0", json!({}), "amd64", "5.0.0", of_release("420-v2")),
         ("arm64", json!({}), "arm64", "4.20.1", of_release("420-arm")),
     ] {
-        let mut case = Case::of_marketplace(&image);
-        case.pool.spec.arch = serde_json::from_value(json!(arch)).unwrap();
+        let mut case = of_marketplace(&image).with_arch(arch);
         case.release.version = version.parse().unwrap();
         assert_eq!(case.machine().unwrap().spec["image"], expected, "{name}");
     }
@@ -335,8 +283,7 @@ fn pools_without_image_are_refused() {
             "spec.platform.azure.image.imageID is required: set it",
         ),
     ] {
-        let mut case = Case::new(&json!({ "image": image }));
-        case.pool.spec.arch = serde_json::from_value(json!(arch)).unwrap();
+        let mut case = pool_with(&json!({ "image": image })).with_arch(arch);
         case.release.version = version.parse().unwrap();
         let refused = case.machine().unwrap_err();
         assert_eq!(
@@ -346,14 +293,14 @@ fn pools_without_image_are_refused() {
         );
         assert!(refused.message.contains(expected), "{name}: {refused}");
     }
-    let mut bare = Case::of_marketplace(&json!({}));
+    let mut bare = of_marketplace(&json!({}));
     bare.release.boot_images = None;
     assert!(bare.machine().is_err(), "a release without boot images");
 }
 
 #[test]
 fn invalid_settings_of_pools_are_refused() {
-    let mut none = Case::new(&json!({}));
+    let mut none = pool_with(&json!({}));
     none.pool.spec.platform.azure = None;
     for (name, case, expected) in [
         (
@@ -363,12 +310,12 @@ fn invalid_settings_of_pools_are_refused() {
         ),
         (
             "the name of a subnet",
-            Case::new(&json!({ "subnetID": "workers" })),
+            pool_with(&json!({ "subnetID": "workers" })),
             "invalid value \"workers\" for spec.platform.azure.subnetID: write /subscriptions/",
         ),
         (
             "no account for logs",
-            Case::new(&json!({ "diagnostics": { "storageAccountType": "UserManaged" } })),
+            pool_with(&json!({ "diagnostics": { "storageAccountType": "UserManaged" } })),
             "diagnostics.userManaged is required with storageAccountType UserManaged: set it",
         ),
     ] {

@@ -8,51 +8,22 @@ use serde_json::json;
 
 use super::*;
 use crate::facts::fixture;
-use crate::hosted_cluster::build::build;
+use crate::platform::tests::built;
 
-const JOBS: [(&str, &str); 6] = [
-    ("nodePool", "node-pool"),
-    ("controlPlane", "control-plane"),
-    ("cloudController", "cloud-controller"),
-    ("storage", "storage"),
-    ("imageRegistry", "image-registry"),
-    ("network", "network"),
+/// Secrets of components, and their service accounts.
+const SECRETS: [(&str, &str); 6] = [
+    ("node-management-creds", "node-pool"),
+    ("control-plane-operator-creds", "control-plane"),
+    ("cloud-controller-manager-creds", "cloud-controller"),
+    ("gcp-pd-cloud-credentials", "storage"),
+    ("image-registry-creds", "image-registry"),
+    ("cloud-network-config-controller-creds", "network"),
 ];
 
-fn email(name: &str) -> String {
-    format!("{name}@my-project.iam.gserviceaccount.com")
-}
-
 fn facts(types: CapiTypes) -> Facts {
-    let emails: BTreeMap<_, _> = JOBS.iter().map(|(job, name)| (*job, email(name))).collect();
-    let platform = json!({ "type": "GCP", "gcp": {
-        "project": "my-project",
-        "region": "us-central1",
-        "networkConfig": {
-            "network": { "name": "my-network" },
-            "privateServiceConnectSubnet": { "name": "psc" },
-        },
-        "resourceLabels": [{ "key": "team", "value": "red" }],
-        "workloadIdentity": {
-            "projectNumber": "123456789012",
-            "poolID": "my-pool",
-            "providerID": "my-provider",
-            "serviceAccountsEmails": emails,
-        },
-    } });
-    let mut cluster = fixture::hosted_cluster("none");
-    cluster.spec.platform = serde_json::from_value(platform).unwrap();
-    let mut facts = fixture::facts(cluster, types);
+    let mut facts = fixture::facts(fixture::hosted_cluster("gcp"), types);
     facts.cloud.features = FeatureSet::TechPreviewNoUpgrade;
     facts
-}
-
-/// All objects of a cluster of a kind, by name.
-fn built(facts: &Facts, kind: &str) -> BTreeMap<String, Desired> {
-    let planned = build(facts).unwrap().into_iter();
-    let objects = planned.flat_map(|it| it.objects);
-    let objects = objects.filter(|it| it.resource.kind == kind);
-    objects.map(|it| (it.name().to_owned(), it)).collect()
 }
 
 #[test]
@@ -88,21 +59,13 @@ fn the_cluster_object_names_project_and_network() {
 fn every_component_has_credentials_of_its_account() {
     let facts = facts(CapiTypes::Private);
     let secrets = Gcp.secrets(&facts);
-    let expected = [
-        ("node-management-creds", "node-pool"),
-        ("control-plane-operator-creds", "control-plane"),
-        ("cloud-controller-manager-creds", "cloud-controller"),
-        ("gcp-pd-cloud-credentials", "storage"),
-        ("image-registry-creds", "image-registry"),
-        ("cloud-network-config-controller-creds", "network"),
-    ];
-    assert_eq!(secrets.len(), expected.len());
-    for (secret, (name, account)) in secrets.iter().zip(expected) {
+    assert_eq!(secrets.len(), SECRETS.len());
+    for (secret, (name, account)) in secrets.iter().zip(SECRETS) {
         assert_eq!(secret.name(), name);
         let data: BTreeMap<String, k8s_openapi::ByteString> =
             serde_json::from_value(secret.body["data"].clone()).unwrap();
         let file: Value = serde_json::from_slice(&data[FILE].0).unwrap();
-        let email = email(account);
+        let email = format!("{account}@my-project.iam.gserviceaccount.com");
         let url = "https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts";
         assert_eq!(
             file,
@@ -128,7 +91,7 @@ fn shared_accounts_leave_out_no_secret() {
     let gcp = facts.cluster.spec.platform.gcp.as_mut().unwrap();
     let emails = &mut gcp.workload_identity.service_accounts_emails;
     emails.storage.clone_from(&emails.node_pool);
-    assert_eq!(Gcp.secrets(&facts).len(), JOBS.len());
+    assert_eq!(Gcp.secrets(&facts).len(), SECRETS.len());
 }
 
 #[test]

@@ -4,60 +4,33 @@ use api::annotations::node_pool::{
     ALLOW_UNSUPPORTED_KUBEVIRT_RHCOS_VARIANTS, KUBEVIRT_VM_JSONPATCH,
 };
 use api::group::CapiTypes;
-use api::hypershift::v1beta1::HostedCluster;
-use payload::boot_images::Streams;
-use payload::{Capabilities, Release};
 
 use super::*;
-use crate::capi::Capi;
 use crate::facts::fixture;
+use crate::platform::tests as cases;
 
-/// A pool, its cluster and its release.
-struct Case {
-    pool: NodePool,
-    cluster: HostedCluster,
-    release: Release,
-}
+/// A pool on KubeVirt.
+struct Case(cases::Case);
 
 // === impl Case ===
 
 impl Case {
     fn new(kubevirt: &Value) -> Self {
-        let pool = json!({
-            "apiVersion": "hypershift.openshift.io/v1beta1",
-            "kind": "NodePool",
-            "metadata": { "namespace": "clusters", "name": "workers", "annotations": {} },
-            "spec": {
-                "clusterName": "one",
-                "release": { "image": fixture::RELEASE },
-                "management": { "upgradeType": "Replace" },
-                "platform": { "type": "KubeVirt", "kubevirt": kubevirt },
-            },
-        });
+        let cluster = fixture::hosted_cluster("kubevirt");
+        let platform = json!({ "type": "KubeVirt", "kubevirt": kubevirt });
         let image = format!("images.example.com/rhcos@sha256:{}", "b".repeat(64));
-        Self {
-            pool: serde_json::from_value(pool).unwrap(),
-            cluster: fixture::hosted_cluster("kubevirt"),
-            release: fixture::release(),
-        }
-        .with_disk(&image)
+        Self(cases::Case::new(cluster, &platform)).with_disk(&image)
     }
 
     /// With another container disk, and a disk for clouds of `OpenStack`.
-    fn with_disk(mut self, reference: &str) -> Self {
+    fn with_disk(self, reference: &str) -> Self {
         let disk =
             json!({ "location": "https://images.example.com/disk.qcow2.gz", "sha256": "cc" });
-        let stream = json!({
-            "stream": "rhcos",
-            "architectures": { "x86_64": {
-                "artifacts": { "openstack": { "formats": { "qcow2.gz": { "disk": disk } } } },
-                "images": { "kubevirt": { "digest-ref": reference } },
-            } },
-        });
-        let map = json!({ "data": { "stream": stream.to_string() } });
-        let streams = Streams::parse(&map.to_string()).unwrap();
-        self.release = self.release.with_boot_images(streams);
-        self
+        let Self(case) = self;
+        Self(case.with_boot_images(&json!({ "x86_64": {
+            "artifacts": { "openstack": { "formats": { "qcow2.gz": { "disk": disk } } } },
+            "images": { "kubevirt": { "digest-ref": reference } },
+        } })))
     }
 
     fn external(mut self) -> Self {
@@ -65,37 +38,28 @@ impl Case {
             "infraKubeConfigSecret": { "name": "infra", "key": "kubeconfig" },
             "infraNamespace": "machines",
         } });
-        self.cluster.spec.platform.kubevirt = serde_json::from_value(platform).unwrap();
+        self.0.cluster.spec.platform.kubevirt = serde_json::from_value(platform).unwrap();
         self
     }
 
     fn annotated(mut self, key: &str, value: &str) -> Self {
-        let annotations = self.pool.metadata.annotations.get_or_insert_default();
+        let annotations = self.0.pool.metadata.annotations.get_or_insert_default();
         annotations.insert(key.to_owned(), value.to_owned());
         self
     }
 
     fn with_status(mut self, status: Value) -> Self {
-        self.pool.status = serde_json::from_value(status).unwrap();
+        self.0.pool.status = serde_json::from_value(status).unwrap();
         self
     }
 
     fn with_inputs<T>(&self, with: impl FnOnce(&Inputs<'_>) -> T) -> T {
-        let capabilities = Capabilities::default();
-        with(&Inputs {
-            capi: Capi::new(CapiTypes::Private),
-            pool: &self.pool,
-            cluster: &self.cluster,
-            release: &self.release,
-            capabilities: &capabilities,
-            infra_id: "one-x7k2p",
-            namespace: "clusters-one",
-        })
+        with(&self.0.inputs(CapiTypes::Private))
     }
 
     /// The virtual machine's template.
     fn template(&self) -> Result<Value, Refused> {
-        let machine = self.with_inputs(machine)?;
+        let machine = self.0.machine()?;
         Ok(machine.spec["virtualMachineTemplate"].clone())
     }
 
@@ -326,7 +290,7 @@ fn impossible_settings_are_problems() {
         ),
     ] {
         let case = Case::new(&kubevirt);
-        let found = problem(&case.pool);
+        let found = problem(&case.0.pool);
         match expected {
             None => assert_eq!(found, None, "{kubevirt}"),
             Some(part) => {

@@ -1,7 +1,5 @@
 //! What a cluster on OpenStack has, field by field.
 
-use std::collections::BTreeMap;
-
 use api::features::FeatureSet;
 use api::group::{self, CapiTypes};
 use k8s_openapi::ByteString;
@@ -10,17 +8,13 @@ use serde_json::json;
 
 use super::*;
 use crate::facts::{Found, fixture};
-use crate::hosted_cluster::build::build;
+use crate::platform::tests::built;
 
 /// Facts of a cluster with these settings in addition to those that are required.
 fn facts(types: CapiTypes, settings: &Value) -> Facts {
-    let mut openstack = json!({ "identityRef": { "name": "one-cloud", "cloudName": "openstack" } });
-    for (field, value) in settings.as_object().unwrap() {
-        openstack[field] = value.clone();
-    }
-    let platform = json!({ "type": "OpenStack", "openstack": openstack });
-    let mut cluster = fixture::hosted_cluster("none");
-    cluster.spec.platform = serde_json::from_value(platform).unwrap();
+    let mut cluster = fixture::hosted_cluster("openstack");
+    let openstack = fixture::with(json!(cluster.spec.platform.openstack), settings);
+    cluster.spec.platform.openstack = serde_json::from_value(openstack).unwrap();
     let machines = json!([{ "cidr": "10.0.0.0/16" }, { "cidr": "10.1.0.0/16" }]);
     cluster.spec.networking.machine_network = serde_json::from_value(machines).unwrap();
     let mut facts = fixture::facts(cluster, types);
@@ -39,14 +33,6 @@ fn put(facts: &mut Facts, key: &str, value: &str) {
     });
     let data = secret.unwrap().data.get_or_insert_default();
     data.insert(key.to_owned(), ByteString(value.as_bytes().to_vec()));
-}
-
-/// All objects of a cluster of a kind, by name.
-fn built(facts: &Facts, kind: &str) -> BTreeMap<String, Desired> {
-    let planned = build(facts).unwrap().into_iter();
-    let objects = planned.flat_map(|it| it.objects);
-    let objects = objects.filter(|it| it.resource.kind == kind);
-    objects.map(|it| (it.name().to_owned(), it)).collect()
 }
 
 #[test]

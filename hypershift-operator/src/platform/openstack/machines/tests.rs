@@ -1,86 +1,28 @@
 //! Templates of machines on OpenStack, field by field.
 
 use api::group::CapiTypes;
-use api::hypershift::v1beta1::HostedCluster;
-use api::hypershift::v1beta1::node_pool::NodePool;
-use payload::boot_images::Streams;
-use payload::{Capabilities, Release};
 
 use super::*;
-use crate::capi::Capi;
 use crate::facts::fixture;
 use crate::platform::machines as shared;
+use crate::platform::tests::Case;
 
-/// A pool, its cluster and its release.
-struct Case {
-    pool: NodePool,
-    cluster: HostedCluster,
-    release: Release,
-    capabilities: Capabilities,
-}
-
-// === impl Case ===
-
-impl Case {
-    /// A pool with these settings in addition to those that are required.
-    fn new(settings: &Value) -> Self {
-        let mut openstack = json!({ "flavor": "m1.large" });
-        for (field, value) in settings.as_object().unwrap() {
-            openstack[field] = value.clone();
-        }
-        let pool = json!({
-            "apiVersion": "hypershift.openshift.io/v1beta1",
-            "kind": "NodePool",
-            "metadata": { "namespace": "clusters", "name": "workers" },
-            "spec": {
-                "clusterName": "one",
-                "release": { "image": fixture::RELEASE },
-                "management": { "upgradeType": "Replace" },
-                "platform": { "type": "OpenStack", "openstack": openstack },
-            },
-        });
-        let platform = json!({ "type": "OpenStack", "openstack": {
-            "identityRef": { "name": "one-cloud", "cloudName": "openstack" },
-        } });
-        let mut cluster = fixture::hosted_cluster("none");
-        cluster.spec.platform = serde_json::from_value(platform).unwrap();
-        let disk =
-            json!({ "location": "https://images.example.com/rhcos.qcow2.gz", "sha256": "aa" });
-        let artifact = json!({ "release": "420.1.0", "formats": { "qcow2.gz": { "disk": disk } } });
-        let stream = json!({
-            "stream": "rhcos",
-            "architectures": { "x86_64": { "artifacts": { "openstack": artifact } } },
-        });
-        let map = json!({ "data": { "stream": stream.to_string() } });
-        let streams = Streams::parse(&map.to_string()).unwrap();
-        Self {
-            pool: serde_json::from_value(pool).unwrap(),
-            cluster,
-            release: fixture::release().with_boot_images(streams),
-            capabilities: Capabilities::default(),
-        }
-    }
-
-    fn inputs(&self) -> Inputs<'_> {
-        Inputs {
-            capi: Capi::new(CapiTypes::Private),
-            pool: &self.pool,
-            cluster: &self.cluster,
-            release: &self.release,
-            capabilities: &self.capabilities,
-            infra_id: "one-x7k2p",
-            namespace: "clusters-one",
-        }
-    }
-
-    fn machine(&self) -> Result<Machine, Refused> {
-        shared::machine(&self.inputs()).map(Option::unwrap)
-    }
+/// A pool with these settings in addition to those that are required.
+fn pool_with(settings: &Value) -> Case {
+    let openstack = fixture::with(json!({ "flavor": "m1.large" }), settings);
+    let cluster = fixture::hosted_cluster("openstack");
+    let disk = json!({ "location": "https://images.example.com/rhcos.qcow2.gz", "sha256": "aa" });
+    let artifact = json!({ "release": "420.1.0", "formats": { "qcow2.gz": { "disk": disk } } });
+    Case::new(
+        cluster,
+        &json!({ "type": "OpenStack", "openstack": openstack }),
+    )
+    .with_boot_images(&json!({ "x86_64": { "artifacts": { "openstack": artifact } } }))
 }
 
 #[test]
 fn a_pool_without_settings_has_the_image_of_the_release() {
-    let case = Case::new(&json!({}));
+    let case = pool_with(&json!({}));
     let machine = case.machine().unwrap();
     assert_eq!(
         machine.spec,
@@ -88,7 +30,7 @@ fn a_pool_without_settings_has_the_image_of_the_release() {
     );
     assert_eq!(machine.template.kind, "OpenStackMachineTemplate");
     assert_eq!(machine.made.kind, "OpenStackMachine");
-    let (kind, image) = shared::boot_image(&case.inputs()).unwrap();
+    let (kind, image) = shared::boot_image(&case.inputs(CapiTypes::Private)).unwrap();
     assert_eq!(kind.api_version, "openstack.k-orc.cloud/v1alpha1");
     assert_eq!(image["metadata"]["name"], "rhcos-420.1.0");
     assert_eq!(
@@ -113,13 +55,13 @@ fn a_pool_without_settings_has_the_image_of_the_release() {
 
 #[test]
 fn an_image_of_the_user_is_not_imported() {
-    let case = Case::new(&json!({ "imageName": "rhcos" }));
+    let case = pool_with(&json!({ "imageName": "rhcos" }));
     let machine = case.machine().unwrap();
     assert_eq!(
         machine.spec["image"],
         json!({ "filter": { "name": "rhcos" } })
     );
-    assert_eq!(shared::boot_image(&case.inputs()), None);
+    assert_eq!(shared::boot_image(&case.inputs(CapiTypes::Private)), None);
 }
 
 #[test]
@@ -129,7 +71,7 @@ fn additional_ports_follow_that_of_the_cluster() {
         { "network": { "filter": { "name": "storage" } }, "allowedAddressPairs": pairs, "portSecurityPolicy": "Disabled" },
         { "description": "fast", "vnicType": "direct", "portSecurityPolicy": "" },
     ]);
-    let mut case = Case::new(&json!({ "additionalPorts": ports }));
+    let mut case = pool_with(&json!({ "additionalPorts": ports }));
     assert_eq!(
         case.machine().unwrap().spec["ports"],
         json!([
@@ -155,14 +97,14 @@ fn a_pool_has_the_availability_zone_of_its_machines() {
         (json!({}), None),
         (json!({ "availabilityZone": "nova" }), Some("nova")),
     ] {
-        let case = Case::new(&settings);
+        let case = pool_with(&settings);
         assert_eq!(shared::failure_domain(&case.pool), expected);
     }
 }
 
 #[test]
 fn machines_that_cannot_be_made_are_refused() {
-    let mut case = Case::new(&json!({}));
+    let mut case = pool_with(&json!({}));
     case.release = fixture::release();
     let refused = case.machine().unwrap_err();
     assert!(

@@ -1,38 +1,22 @@
 //! What a cluster on Power Virtual Server has, field by field.
 
-use std::collections::BTreeMap;
-
 use api::group::{self, CapiTypes};
-use api::hypershift::v1beta1::HostedControlPlane;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::facts::fixture;
-use crate::hosted_cluster::build::build;
+use crate::platform::tests::{built, serve};
 
 fn facts(types: CapiTypes) -> Facts {
     fixture::facts(fixture::hosted_cluster("powervs"), types)
-}
-
-/// All objects of a cluster of a kind, by name.
-fn built(facts: &Facts, kind: &str) -> BTreeMap<String, Desired> {
-    let planned = build(facts).unwrap().into_iter();
-    let objects = planned.flat_map(|it| it.objects);
-    let objects = objects.filter(|it| it.resource.kind == kind);
-    objects.map(|it| (it.name().to_owned(), it)).collect()
 }
 
 #[test]
 fn the_cluster_object_is_ready_and_names_the_workspace() {
     for types in [CapiTypes::Private, CapiTypes::Standard] {
         let mut facts = facts(types);
-        let spec = crate::hosted_cluster::build::control_plane_spec(&facts);
-        let mut control_plane = HostedControlPlane::new("one", spec);
         let endpoint = json!({ "host": "api.example.com", "port": 6443 });
-        let status =
-            json!({ "ready": true, "initialized": true, "controlPlaneEndpoint": endpoint });
-        control_plane.status = serde_json::from_value(status).unwrap();
-        facts.control_plane = Some(control_plane);
+        serve(&mut facts, &endpoint);
         let clusters = built(&facts, "IBMPowerVSCluster");
         let cluster = &clusters["one"];
         assert_eq!(cluster.resource.group, group::infrastructure(types));

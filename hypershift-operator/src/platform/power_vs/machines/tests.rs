@@ -1,78 +1,30 @@
 //! Templates of machines on Power Virtual Server, field by field.
 
 use api::annotations::node_pool::NODE_POOL;
+use api::conditions::PoolCondition;
 use api::group::{self, CapiTypes};
-use api::hypershift::v1beta1::HostedCluster;
-use api::hypershift::v1beta1::node_pool::NodePool;
-use payload::boot_images::Streams;
-use payload::{Capabilities, Release};
 use serde_json::Value;
 
 use super::*;
 use crate::facts::fixture;
 use crate::platform::machines as shared;
+use crate::platform::tests::Case;
 
-/// A pool, its cluster and its release.
-struct Case {
-    pool: NodePool,
-    cluster: HostedCluster,
-    release: Release,
-    capabilities: Capabilities,
-}
-
-// === impl Case ===
-
-impl Case {
-    fn new(power_vs: &Value) -> Self {
-        let pool = json!({
-            "apiVersion": "hypershift.openshift.io/v1beta1",
-            "kind": "NodePool",
-            "metadata": { "namespace": "clusters", "name": "workers" },
-            "spec": {
-                "clusterName": "one",
-                "release": { "image": fixture::RELEASE },
-                "management": { "upgradeType": "Replace" },
-                "arch": "ppc64le",
-                "platform": { "type": "PowerVS", "powervs": power_vs },
-            },
-        });
-        let image =
-            json!({ "release": "420.1.0", "object": "rhcos.ova.gz", "bucket": "rhcos-images" });
-        let stream = json!({
-            "stream": "rhcos",
-            "architectures": { "ppc64le": { "images": { "powervs": { "regions": { "jp-osa": image } } } } },
-        });
-        let map = json!({ "data": { "stream": stream.to_string() } });
-        let streams = Streams::parse(&map.to_string()).unwrap();
-        Self {
-            pool: serde_json::from_value(pool).unwrap(),
-            cluster: fixture::hosted_cluster("powervs"),
-            release: fixture::release().with_boot_images(streams),
-            capabilities: Capabilities::default(),
-        }
-    }
-
-    fn inputs(&self, types: CapiTypes) -> Inputs<'_> {
-        Inputs {
-            capi: Capi::new(types),
-            pool: &self.pool,
-            cluster: &self.cluster,
-            release: &self.release,
-            capabilities: &self.capabilities,
-            infra_id: "one-x7k2p",
-            namespace: "clusters-one",
-        }
-    }
-
-    fn machine(&self) -> Result<Machine, Refused> {
-        shared::machine(&self.inputs(CapiTypes::Private)).map(Option::unwrap)
-    }
+/// A pool with these settings.
+fn pool_with(power_vs: &Value) -> Case {
+    let cluster = fixture::hosted_cluster("powervs");
+    let image = json!({ "release": "420.1.0", "object": "rhcos.ova.gz", "bucket": "rhcos-images" });
+    Case::new(cluster, &json!({ "type": "PowerVS", "powervs": power_vs }))
+        .with_arch("ppc64le")
+        .with_boot_images(&json!({
+            "ppc64le": { "images": { "powervs": { "regions": { "jp-osa": image } } } },
+        }))
 }
 
 #[test]
 fn a_pool_without_settings_has_the_defaults_of_the_api() {
     for types in [CapiTypes::Private, CapiTypes::Standard] {
-        let case = Case::new(&json!({}));
+        let case = pool_with(&json!({}));
         let machine = machine(&case.inputs(types)).unwrap();
         assert_eq!(
             machine.spec,
@@ -104,7 +56,7 @@ fn a_pool_without_settings_has_the_defaults_of_the_api() {
 
 #[test]
 fn a_pool_has_all_requested_settings() {
-    let mut case = Case::new(&json!({
+    let mut case = pool_with(&json!({
         "systemType": "e980",
         "processorType": "dedicated",
         "processors": 4,
@@ -137,7 +89,7 @@ fn a_pool_has_all_requested_settings() {
     assert_eq!(note.message, "Bootstrap PowerVS Image is \"image-1\"");
     let capped =
         json!({ "processorType": "capped", "processors": "0.25", "image": { "name": "own" } });
-    let machine = Case::new(&capped).machine().unwrap();
+    let machine = pool_with(&capped).machine().unwrap();
     assert_eq!(machine.spec["processorType"], "Capped");
     assert_eq!(machine.spec["image"], json!({ "name": "own" }));
 }
@@ -145,7 +97,7 @@ fn a_pool_has_all_requested_settings() {
 #[test]
 fn settings_that_replace_machines_are_in_the_name_of_the_template() {
     let name = |power_vs: Value| {
-        let case = Case::new(&power_vs);
+        let case = pool_with(&power_vs);
         let inputs = case.inputs(CapiTypes::Private);
         case.machine().unwrap().template(&inputs).name
     };
@@ -174,7 +126,7 @@ fn the_image_of_the_release_is_imported_whether_or_not_the_pool_has_its_own() {
             "retain",
         ),
     ] {
-        let case = Case::new(&power_vs);
+        let case = pool_with(&power_vs);
         let (kind, image) = shared::boot_image(&case.inputs(CapiTypes::Private)).unwrap();
         assert_eq!(kind.kind, "IBMPowerVSImage");
         assert_eq!(kind.group, group::infrastructure(CapiTypes::Private));
@@ -201,7 +153,7 @@ fn the_image_of_the_release_is_imported_whether_or_not_the_pool_has_its_own() {
             })
         );
     }
-    let mut other = Case::new(&json!({}));
+    let mut other = pool_with(&json!({}));
     let power_vs = other.cluster.spec.platform.powervs.as_mut().unwrap();
     power_vs.region = "lon".to_owned();
     assert_eq!(shared::boot_image(&other.inputs(CapiTypes::Private)), None);
@@ -297,7 +249,7 @@ fn machines_that_cannot_be_are_refused() {
         ),
     ];
     for (name, power_vs, change, reason, expected) in table {
-        let mut case = Case::new(&power_vs);
+        let mut case = pool_with(&power_vs);
         change(&mut case);
         let Err(refused) = case.machine() else {
             panic!("{name}: it is accepted");
