@@ -113,6 +113,23 @@ impl Hosted {
             .is_some())
     }
 
+    /// Merges a patch into the metadata of a HostedCluster.
+    pub(crate) async fn patch_cluster(
+        &self,
+        namespace: &str,
+        name: &str,
+        patch: &Value,
+    ) -> kube::Result<()> {
+        let params = PatchParams {
+            field_manager: Some(FIELD_MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        let clusters = self.clusters(namespace);
+        let patch = Patch::Merge(patch);
+        let patched = clusters.patch_metadata(name, &params, &patch);
+        patched.await.map(drop)
+    }
+
     /// Applies an object; with `dry_run` the API server is only asked whether it would take it.
     pub(crate) async fn create(&self, object: &Value, dry_run: bool) -> anyhow::Result<()> {
         let mut params = PatchParams::apply(FIELD_MANAGER);
@@ -226,6 +243,24 @@ pub(crate) fn named(object: &Value) -> String {
         Some(namespace) => format!("{kind} {namespace}/{name}"),
         None => format!("{kind} {name}"),
     }
+}
+
+/// A HostedCluster with what each has, for tests.
+#[cfg(test)]
+pub(crate) fn bare_cluster(name: &str) -> Value {
+    serde_json::json!({
+        "apiVersion": "hypershift.openshift.io/v1beta1",
+        "kind": "HostedCluster",
+        "metadata": { "namespace": "clusters", "name": name },
+        "spec": {
+            "release": { "image": "registry.example.com/release:1" },
+            "platform": { "type": "None" },
+            "networking": {},
+            "services": [],
+            "etcd": { "managementType": "Managed" },
+            "pullSecret": { "name": "a-pull-secret" },
+        },
+    })
 }
 
 #[cfg(test)]

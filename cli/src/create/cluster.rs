@@ -112,21 +112,7 @@ fn create<P: Args + Platform>(of: &Of<P>, program: Program) -> anyhow::Result<()
             options.release_image = Box::pin(newest_release(stream, limit)).await?;
         }
         let provided = of.platform.provide(&of.common, &options, &of.run).await?;
-        if let Some(provided) = provided {
-            let resolved = Options::resolve(&of.common, &provided, program)?;
-            // What was looked up stays, and so does the name by which the infrastructure was created.
-            let Options {
-                release_image,
-                infra_id,
-                ..
-            } = options;
-            options = Options {
-                release_image,
-                infra_id,
-                ..resolved
-            };
-            parts = provided;
-        }
+        parts = provided.unwrap_or(parts);
         run::run(&options, &parts, &of.run).await
     })
 }

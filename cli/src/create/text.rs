@@ -20,6 +20,17 @@ pub(crate) fn time_or_zero(text: &str) -> Result<Duration, String> {
     time(text).map_err(|error| format!("{error}, or 0 for no limit"))
 }
 
+/// Whether a text has lower-case letters, digits and dashes only, and one of them.
+pub(crate) fn is_plain(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    !text.is_empty() && text.bytes().all(is_plain)
+}
+
+/// Whether a text is also without a dash at either end.
+pub(crate) fn is_name(text: &str) -> bool {
+    is_plain(text) && !text.starts_with('-') && !text.ends_with('-')
+}
+
 /// Pairs of the form `KEY=VALUE`. A key may be given once.
 pub(crate) fn pairs(flag: &str, given: &[String]) -> Result<BTreeMap<String, String>, Usage> {
     let mut pairs = BTreeMap::new();

@@ -11,12 +11,12 @@ use api::annotations::cluster::{CLEANUP_CLOUD_RESOURCES, DESTROY_GRACE_PERIOD};
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use clap::{Args, Subcommand};
 use kube::Api;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
+use kube::api::{DeleteParams, ListParams, Preconditions};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::create::{DELETED_WITH_CLUSTER, MADE_FOR};
-use crate::hosted::{FIELD_MANAGER, Hosted, nodes, refused};
+use crate::hosted::{Hosted, nodes, refused};
 use crate::install::cluster::status_code;
 use crate::install::display::Display;
 use crate::install::{TargetArgs, runtime, time};
@@ -297,15 +297,8 @@ impl ClusterArgs {
         }
         let patch =
             json!({ "metadata": { "annotations": { CLEANUP_CLOUD_RESOURCES.key(): "true" } } });
-        let params = PatchParams {
-            field_manager: Some(FIELD_MANAGER.to_owned()),
-            ..PatchParams::default()
-        };
-        let marked = hosted
-            .clusters(&self.namespace)
-            .patch_metadata(&self.name, &params, &Patch::Merge(&patch))
-            .await;
-        marked.map(drop).map_err(|error| {
+        let marked = hosted.patch_cluster(&self.namespace, &self.name, &patch);
+        marked.await.map_err(|error| {
             refused(&error)
                 .context("cannot ask for the removal of cloud resources: nothing was destroyed")
         })

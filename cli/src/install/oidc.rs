@@ -13,6 +13,7 @@ use support::aws::is_region;
 use super::kind::Kind;
 use super::object::Object;
 use crate::Usage;
+use crate::create::text;
 
 /// Secret with the credentials.
 const SECRET: &str = "hypershift-operator-oidc-provider-s3-credentials";
@@ -119,8 +120,7 @@ impl OidcStorageArgs {
 
 /// Both become parts of issuer URLs.
 fn check(bucket: &str, region: &str) -> anyhow::Result<()> {
-    let is_part = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-';
-    if bucket.is_empty() || !bucket.chars().all(is_part) {
+    if !text::is_plain(bucket) {
         let message = format!(
             "--oidc-storage-provider-s3-bucket-name {bucket:?}: a bucket with lower-case letters, digits and dashes, and \
              without dots, is needed"

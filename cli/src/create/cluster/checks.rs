@@ -5,6 +5,7 @@ use k8s_openapi::jiff::Timestamp;
 use super::args::{CommonArgs, RunArgs};
 use super::values::{Capability, NetworkType};
 use crate::Usage;
+use crate::create::text;
 
 /// Longest name of a cluster, so that names made of it stay labels.
 const LONGEST_NAME: usize = 63;
@@ -64,13 +65,7 @@ pub(super) fn check_name(flag: &str, name: &str) -> Result<(), Usage> {
 }
 
 fn is_label(name: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    let outer = |end: Option<u8>| end.is_some_and(|byte| byte != b'-');
-    let bytes = name.as_bytes();
-    bytes.iter().copied().all(inner)
-        && outer(bytes.first().copied())
-        && outer(bytes.last().copied())
-        && bytes.len() <= LONGEST_NAME
+    text::is_name(name) && name.len() <= LONGEST_NAME
 }
 
 /// A host name of DNS.

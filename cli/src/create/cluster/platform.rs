@@ -25,7 +25,8 @@ pub(super) trait Platform {
     /// Checks the flags, reads the files that they name, and gives the platform's parts of the objects.
     fn parts(&self, common: &CommonArgs) -> anyhow::Result<Parts>;
 
-    /// Creates in the cloud what the flags do not name, and gives the parts with it. `None` if nothing is missing.
+    /// Creates in the cloud what the flags do not name, and gives the parts with it. `None` if nothing is missing. The
+    /// options stay those of the first parts.
     fn provide(
         &self,
         _common: &CommonArgs,

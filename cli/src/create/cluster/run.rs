@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-use super::args::RunArgs;
+use super::args::{CommonArgs, RunArgs};
 use super::management::check_arch;
 use super::objects::objects;
 use super::options::Options;
@@ -42,12 +42,7 @@ async fn create(objects: &[Value], options: &Options, args: &RunArgs) -> anyhow:
     let display = Display::new(args.quiet);
     let hosted = Hosted::connect(&args.target.access()).await?;
     let (namespace, name) = (&options.args.namespace, &options.args.name);
-    if hosted.find(namespace, name).await?.is_some() {
-        bail!(
-            "HostedCluster {namespace}/{name} exists already: nothing was changed. Choose another --name, or \
-             destroy it first"
-        );
-    }
+    refuse_existing(&hosted, &options.args).await?;
     if args.version_check {
         version::check(&args.target.access(), &args.operator_namespace).await?;
     }
@@ -76,6 +71,18 @@ async fn create(objects: &[Value], options: &Options, args: &RunArgs) -> anyhow:
     display.say(&format!(
         "see how it goes with: kubectl get hostedclusters.hypershift.openshift.io -n {namespace} {name}"
     ));
+    Ok(())
+}
+
+/// Refuses to create a cluster a second time.
+pub(super) async fn refuse_existing(hosted: &Hosted, args: &CommonArgs) -> anyhow::Result<()> {
+    let (namespace, name) = (&args.namespace, &args.name);
+    if hosted.find(namespace, name).await?.is_some() {
+        bail!(
+            "HostedCluster {namespace}/{name} exists already: nothing was changed. Choose another --name, or \
+             destroy it first"
+        );
+    }
     Ok(())
 }
 

@@ -52,22 +52,12 @@ mod tests {
     use support::testing::{Answer, Expect, Scenario};
 
     use super::*;
+    use crate::hosted::bare_cluster;
 
     fn cluster(platform: &Value) -> HostedCluster {
-        serde_json::from_value(json!({
-            "apiVersion": "hypershift.openshift.io/v1beta1",
-            "kind": "HostedCluster",
-            "metadata": { "namespace": "clusters", "name": "a" },
-            "spec": {
-                "release": { "image": "registry.example.com/release:1" },
-                "platform": platform,
-                "networking": {},
-                "services": [],
-                "etcd": { "managementType": "Managed" },
-                "pullSecret": { "name": "a-pull-secret" },
-            },
-        }))
-        .unwrap()
+        let mut cluster = bare_cluster("a");
+        cluster["spec"]["platform"] = platform.clone();
+        serde_json::from_value(cluster).unwrap()
     }
 
     #[test]

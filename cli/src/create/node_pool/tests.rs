@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::checks::{self, Architecture};
 use super::*;
+use crate::hosted::bare_cluster;
 
 const SUBNET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/net/subnets/s";
 
@@ -34,21 +35,10 @@ fn object(pool: &NodePool, cluster: Option<&HostedCluster>) -> anyhow::Result<Va
 
 /// A HostedCluster with these fields beside those that each has.
 fn cluster(platform: &Value, status: &Value) -> HostedCluster {
-    let mut object = json!({
-        "apiVersion": "hypershift.openshift.io/v1beta1",
-        "kind": "HostedCluster",
-        "metadata": { "namespace": "clusters", "name": "a" },
-        "spec": {
-            "infraID": "a-12345",
-            "platform": platform,
-            "release": { "image": "registry.example.com/release:1" },
-            "pullSecret": { "name": "a-pull-secret" },
-            "dns": { "baseDomain": "example.com" },
-            "etcd": { "managementType": "Managed" },
-            "networking": {},
-            "services": [],
-        },
-    });
+    let mut object = bare_cluster("a");
+    object["spec"]["infraID"] = json!("a-12345");
+    object["spec"]["platform"] = platform.clone();
+    object["spec"]["dns"] = json!({ "baseDomain": "example.com" });
     if !status.is_null() {
         object["status"] = status.clone();
     }

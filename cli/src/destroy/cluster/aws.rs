@@ -77,11 +77,7 @@ impl AwsArgs {
         }
         let region = spec["platform"]["aws"]["region"].as_str();
         let region = region.or(self.region.as_deref()).unwrap_or(REGION);
-        let limit = self.aws_infra_grace_period;
-        let network = DestroyRequest {
-            domain: self.domain(name, spec)?,
-            grace_period: (!limit.is_zero()).then_some(limit),
-        };
+        let network = DestroyRequest::new(self.domain(name, spec)?, self.aws_infra_grace_period);
         let hint = "nothing was destroyed; --preserve-infra keeps network and IAM roles";
         let scope = Scope::new(infra_id, name, region, BTreeMap::new()).context(hint)?;
         let aws = self.credentials.connect(region, "cli-destroy-cluster");

@@ -2,10 +2,9 @@
 //! continue with.
 
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
-use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use crate::hosted::{FIELD_MANAGER, Hosted, refused};
+use crate::hosted::{Hosted, refused};
 use crate::install::cluster::status_code;
 use crate::waiting::HELD;
 
@@ -38,11 +37,6 @@ async fn change(
     name: &str,
     edit: impl Fn(&mut Vec<String>),
 ) -> anyhow::Result<()> {
-    let clusters = hosted.clusters(namespace);
-    let params = PatchParams {
-        field_manager: Some(FIELD_MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
     let mut attempt = 1;
     loop {
         let Some(cluster) = hosted.find(namespace, name).await? else {
@@ -59,10 +53,7 @@ async fn change(
             "resourceVersion": cluster.metadata.resource_version,
             "finalizers": finalizers,
         } });
-        let patched = clusters
-            .patch_metadata(name, &params, &Patch::Merge(&patch))
-            .await;
-        match patched {
+        match hosted.patch_cluster(namespace, name, &patch).await {
             Err(error) if status_code(&error) == Some(404) => return Ok(()),
             Err(error) if status_code(&error) == Some(409) && attempt < ATTEMPTS => attempt += 1,
             Err(error) => {
@@ -70,7 +61,7 @@ async fn change(
                     "failed to change the finalizers of HostedCluster {namespace}/{name}"
                 )));
             }
-            Ok(_) => return Ok(()),
+            Ok(()) => return Ok(()),
         }
     }
 }
@@ -81,26 +72,16 @@ mod tests {
     use support::testing::{Answer, Expect, Scenario};
 
     use super::*;
+    use crate::hosted::bare_cluster;
 
     const CLUSTER: &str =
         "/apis/hypershift.openshift.io/v1beta1/namespaces/clusters/hostedclusters/a";
 
     fn cluster(finalizers: &[&str]) -> Value {
-        json!({
-            "apiVersion": "hypershift.openshift.io/v1beta1",
-            "kind": "HostedCluster",
-            "metadata": {
-                "namespace": "clusters", "name": "a", "resourceVersion": "7", "finalizers": finalizers,
-            },
-            "spec": {
-                "release": { "image": "registry.example.com/release:1" },
-                "platform": { "type": "None" },
-                "networking": {},
-                "services": [],
-                "etcd": { "managementType": "Managed" },
-                "pullSecret": { "name": "a-pull-secret" },
-            },
-        })
+        let mut cluster = bare_cluster("a");
+        cluster["metadata"]["resourceVersion"] = json!("7");
+        cluster["metadata"]["finalizers"] = json!(finalizers);
+        cluster
     }
 
     #[tokio::test]

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use support::testing::{Answer, Expect, Scenario};
 
 use super::*;
+use crate::hosted::bare_cluster;
 
 const CLUSTERS: &str = "/apis/hypershift.openshift.io/v1beta1/namespaces/clusters/hostedclusters";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/clusters/configmaps";
@@ -22,20 +23,9 @@ fn args(flags: &[&str]) -> ClusterArgs {
 }
 
 fn cluster(name: &str, infra_id: &str) -> Value {
-    json!({
-        "apiVersion": "hypershift.openshift.io/v1beta1",
-        "kind": "HostedCluster",
-        "metadata": { "namespace": "clusters", "name": name },
-        "spec": {
-            "infraID": infra_id,
-            "release": { "image": "registry.example.com/release:1" },
-            "platform": { "type": "None" },
-            "networking": {},
-            "services": [],
-            "etcd": { "managementType": "Managed" },
-            "pullSecret": { "name": "a-pull-secret" },
-        },
-    })
+    let mut cluster = bare_cluster(name);
+    cluster["spec"]["infraID"] = json!(infra_id);
+    cluster
 }
 
 #[test]

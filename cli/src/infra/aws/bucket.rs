@@ -58,17 +58,15 @@ impl Issuer {
                 store: Store::Elsewhere,
             });
         }
-        let store = match bucket {
-            Some(bucket) => Store::Shared(bucket.to_owned()),
-            None => Store::Own(format!("{infra_id}-{OWN_BUCKET}")),
-        };
-        let url = match &store {
-            Store::Own(bucket) | Store::Shared(bucket) => {
-                format!("https://{bucket}.s3.{region}.{}/{infra_id}", domain(region))
-            }
-            Store::Elsewhere => String::new(),
-        };
-        Ok(Self { url, store })
+        let own = format!("{infra_id}-{OWN_BUCKET}");
+        let host = format!("{}.s3.{region}", bucket.unwrap_or(&own));
+        Ok(Self {
+            url: format!("https://{host}.{}/{infra_id}", domain(region)),
+            store: match bucket {
+                Some(bucket) => Store::Shared(bucket.to_owned()),
+                None => Store::Own(own),
+            },
+        })
     }
 
     /// The URL as providers of IAM have it.

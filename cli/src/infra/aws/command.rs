@@ -22,6 +22,7 @@ use super::roles::Resources;
 use super::scope::Scope;
 use super::signing_key::SigningKey;
 use super::zones::Domain;
+use crate::Usage;
 use crate::create::text;
 use crate::install::display::{Display, print};
 use crate::install::runtime;
@@ -47,6 +48,22 @@ pub(crate) struct ScopeArgs {
     /// Suppress progress output
     #[arg(long, short)]
     quiet: bool,
+}
+
+/// Flags that name a cluster and its domain.
+#[derive(Debug, Args)]
+pub(crate) struct ClusterArgs {
+    /// Name of the cluster
+    #[arg(long, value_name = "NAME", default_value = "example")]
+    name: String,
+
+    /// Base domain of the cluster, which has a public hosted zone
+    #[arg(long, value_name = "DOMAIN")]
+    base_domain: String,
+
+    /// First part of the cluster's domain, if it is not the cluster's name; "none" for no such part
+    #[arg(long, value_name = "NAME")]
+    base_domain_prefix: Option<String>,
 }
 
 /// Flags of a network, which `create cluster aws` has, too.
@@ -75,17 +92,8 @@ pub(crate) struct CreateInfraArgs {
     #[command(flatten)]
     scope: ScopeArgs,
 
-    /// Name of the cluster
-    #[arg(long, value_name = "NAME", default_value = "example")]
-    name: String,
-
-    /// Base domain of the cluster, which has a public hosted zone
-    #[arg(long, value_name = "DOMAIN")]
-    base_domain: String,
-
-    /// First part of the cluster's domain, if it is not the cluster's name; "none" for no such part
-    #[arg(long, value_name = "NAME")]
-    base_domain_prefix: Option<String>,
+    #[command(flatten)]
+    cluster: ClusterArgs,
 
     #[command(flatten)]
     network: VpcArgs,
@@ -153,17 +161,8 @@ pub(crate) struct DestroyInfraArgs {
     #[command(flatten)]
     scope: ScopeArgs,
 
-    /// Name of the cluster
-    #[arg(long, value_name = "NAME", default_value = "example")]
-    name: String,
-
-    /// Base domain of the cluster
-    #[arg(long, value_name = "DOMAIN")]
-    base_domain: String,
-
-    /// First part of the cluster's domain, if it is not the cluster's name; "none" for no such part
-    #[arg(long, value_name = "NAME")]
-    base_domain_prefix: Option<String>,
+    #[command(flatten)]
+    cluster: ClusterArgs,
 
     /// Time limit for the deletion, or 0 for no limit
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = text::time_or_zero)]
@@ -198,6 +197,15 @@ impl ScopeArgs {
     }
 }
 
+// === impl ClusterArgs ===
+
+impl ClusterArgs {
+    fn domain(&self) -> Result<Domain, Usage> {
+        let prefix = self.base_domain_prefix.as_deref();
+        Domain::new(&self.base_domain, prefix, &self.name)
+    }
+}
+
 // === impl Session ===
 
 impl Session {
@@ -214,14 +222,11 @@ impl Session {
 
 impl CreateInfraArgs {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        let prefix = self.base_domain_prefix.as_deref();
-        let request = NetworkRequest::new(
-            Domain::new(&self.base_domain, prefix, &self.name)?,
-            &self.network,
-        );
+        let request = NetworkRequest::new(self.cluster.domain()?, &self.network);
+        let name = &self.cluster.name;
         let session = self
             .scope
-            .session(&self.name, &self.additional_tags, "cli-create-infra")?;
+            .session(name, &self.additional_tags, "cli-create-infra")?;
         runtime()?.block_on(async {
             let executor = session.executor();
             if self.scope.dry_run {
@@ -274,13 +279,10 @@ impl CreateIamArgs {
 
 impl DestroyInfraArgs {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        let prefix = self.base_domain_prefix.as_deref();
-        let limit = self.aws_infra_grace_period;
-        let request = DestroyRequest {
-            domain: Some(Domain::new(&self.base_domain, prefix, &self.name)?),
-            grace_period: (!limit.is_zero()).then_some(limit),
-        };
-        let session = self.scope.session(&self.name, &[], "cli-destroy-infra")?;
+        let domain = self.cluster.domain()?;
+        let request = DestroyRequest::new(Some(domain), self.aws_infra_grace_period);
+        let name = &self.cluster.name;
+        let session = self.scope.session(name, &[], "cli-destroy-infra")?;
         runtime()?.block_on(async {
             let executor = session.executor();
             if self.scope.dry_run {

@@ -11,7 +11,6 @@ use super::bucket::{Issuer, Store};
 use super::call::{Call, Calls};
 use super::executor::Executor;
 use super::roles::{KMS_PROVIDER, ROLES, Resources, WORKER, worker_policy, worker_trust};
-use super::scope::tags;
 use super::signing_key::SigningKey;
 
 /// Who tokens are for.
@@ -171,7 +170,7 @@ impl<C: Calls> Executor<'_, C> {
         let Some(provider) = response.at("GetOpenIDConnectProviderResult") else {
             return Ok(false);
         };
-        if !self.scope.may_change(&tags(provider.items("Tags"))) {
+        if !self.may_change(provider) {
             bail!("{arn} belongs to another cluster: choose another --infra-id");
         }
         let texts = |path| provider.items(path).iter().map(|it| it.text.as_str());
@@ -195,7 +194,7 @@ impl<C: Calls> Executor<'_, C> {
         let mut uncertain = false;
         loop {
             if let Some(role) = self.find_role(name).await.with_context(what)? {
-                if !self.scope.may_change(&tags(role.items("Tags"))) {
+                if !self.may_change(&role) {
                     bail!("role {name} belongs to another cluster: choose another --infra-id");
                 }
                 let call = Call::iam("UpdateAssumeRolePolicy")
@@ -240,7 +239,7 @@ impl<C: Calls> Executor<'_, C> {
         let found = self.find_profile(&name).await.with_context(what)?;
         let mut members = Vec::new();
         if let Some(profile) = &found {
-            if !self.scope.may_change(&tags(profile.items("Tags"))) {
+            if !self.may_change(profile) {
                 bail!(
                     "instance profile {name} belongs to another cluster: choose another --infra-id"
                 );

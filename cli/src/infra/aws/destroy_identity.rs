@@ -34,13 +34,13 @@ impl<C: Calls> Executor<'_, C> {
         }
         let profile = self.scope.named(WORKER);
         if let Some(found) = self.find_profile(&profile).await?
-            && self.scope.may_change(&tags(found.items("Tags")))
+            && self.may_change(&found)
         {
             self.say(&format!("instance profile {profile}: would be deleted"));
         }
         for name in self.role_names() {
             if let Some(found) = self.find_role(&name).await?
-                && self.scope.may_change(&tags(found.items("Tags")))
+                && self.may_change(&found)
             {
                 self.say(&format!("role {name}: would be deleted"));
             }
@@ -105,7 +105,7 @@ impl<C: Calls> Executor<'_, C> {
         let Some(profile) = self.find_profile(name).await? else {
             return Ok(());
         };
-        if !self.scope.may_change(&tags(profile.items("Tags"))) {
+        if !self.may_change(&profile) {
             return Ok(());
         }
         for role in profile.items("Roles") {
@@ -122,7 +122,7 @@ impl<C: Calls> Executor<'_, C> {
         let Some(role) = self.find_role(name).await? else {
             return Ok(());
         };
-        if !self.scope.may_change(&tags(role.items("Tags"))) {
+        if !self.may_change(&role) {
             return Ok(());
         }
         let attached = self.policies_of("ListAttachedRolePolicies", name).await?;

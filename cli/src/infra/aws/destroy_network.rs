@@ -34,6 +34,18 @@ pub(crate) struct Pass {
     denied: Option<Error>,
 }
 
+// === impl DestroyRequest ===
+
+impl DestroyRequest {
+    /// What flags ask for; `limit` is zero for no limit.
+    pub(crate) fn new(domain: Option<Domain>, limit: Duration) -> Self {
+        Self {
+            domain,
+            grace_period: (!limit.is_zero()).then_some(limit),
+        }
+    }
+}
+
 // === impl Pass ===
 
 impl Pass {
@@ -165,12 +177,15 @@ impl<C: Calls> Executor<'_, C> {
             }
             let owned = self.owned(kind).await;
             for item in pass.listed(kind.noun(), owned) {
-                let id = kind.id(&item);
-                let deleted = self.calls.call(&kind.delete(id)).await;
-                pass.check(&format!("{} {id}", kind.noun()), deleted.map(drop));
+                self.delete(kind, kind.id(&item), &mut pass).await;
             }
         }
         pass
+    }
+
+    pub(super) async fn delete(&self, kind: Kind, id: &str, pass: &mut Pass) {
+        let deleted = self.calls.call(&kind.delete(id)).await;
+        pass.check(&format!("{} {id}", kind.noun()), deleted.map(drop));
     }
 
     pub(crate) async fn owned(&self, kind: Kind) -> Result<Vec<Element>, Error> {

@@ -26,8 +26,7 @@ impl<C: Calls> Executor<'_, C> {
                 continue;
             }
             if state != "deleting" {
-                let deleted = self.calls.call(&Kind::NatGateway.delete(id)).await;
-                pass.check(&format!("NAT gateway {id}"), deleted.map(drop));
+                self.delete(Kind::NatGateway, id, pass).await;
             }
             pass.note(format!("NAT gateway {id}: deleting"));
         }
@@ -40,13 +39,11 @@ impl<C: Calls> Executor<'_, C> {
         self.delete_security_groups(vpc, pass).await;
         let subnets = self.within(Kind::Subnet, vpc).await;
         for subnet in pass.listed("subnets", subnets) {
-            let id = Kind::Subnet.id(&subnet);
-            let deleted = self.calls.call(&Kind::Subnet.delete(id)).await;
-            pass.check(&format!("subnet {id}"), deleted.map(drop));
+            self.delete(Kind::Subnet, Kind::Subnet.id(&subnet), pass)
+                .await;
         }
         if pass.left.len() == before {
-            let deleted = self.calls.call(&Kind::Vpc.delete(vpc)).await;
-            pass.check(&format!("VPC {vpc}"), deleted.map(drop));
+            self.delete(Kind::Vpc, vpc, pass).await;
         }
     }
 
@@ -168,17 +165,15 @@ impl<C: Calls> Executor<'_, C> {
             let call = Call::ec2("DetachInternetGateway")
                 .with("InternetGatewayId", id)
                 .with("VpcId", vpc);
-            let what = format!("internet gateway {id}");
             let detached = self.calls.call(&call).await;
             let detached = detached.map(drop).or_else(|error| match error.code() {
                 "Gateway.NotAttached" => Ok(()),
                 _ => Err(error),
             });
             let is_detached = detached.is_ok();
-            pass.check(&what, detached);
+            pass.check(&format!("internet gateway {id}"), detached);
             if is_detached {
-                let deleted = self.calls.call(&kind.delete(id)).await;
-                pass.check(&what, deleted.map(drop));
+                self.delete(kind, id, pass).await;
             }
         }
     }
@@ -199,8 +194,7 @@ impl<C: Calls> Executor<'_, C> {
             }
             // The main one goes with the VPC.
             if main.is_empty() {
-                let deleted = self.calls.call(&kind.delete(id)).await;
-                pass.check(&format!("route table {id}"), deleted.map(drop));
+                self.delete(kind, id, pass).await;
             }
         }
     }
@@ -235,9 +229,7 @@ impl<C: Calls> Executor<'_, C> {
             if group.text_at("groupName") == DEFAULT_GROUP {
                 continue;
             }
-            let id = kind.id(group);
-            let deleted = self.calls.call(&kind.delete(id)).await;
-            pass.check(&format!("security group {id}"), deleted.map(drop));
+            self.delete(kind, kind.id(group), pass).await;
         }
     }
 }

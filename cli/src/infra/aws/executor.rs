@@ -57,8 +57,7 @@ impl<C: Calls> Executor<'_, C> {
             if done.contains(&error.code()) {
                 return Ok(());
             }
-            let is_worth_it = error.is_uncertain() || waits.contains(&error.code());
-            if !is_worth_it || attempt == ATTEMPTS {
+            if !is_worth_it(&error, waits) || attempt == ATTEMPTS {
                 return Err(error.into());
             }
             attempt += 1;
@@ -116,8 +115,7 @@ impl<C: Calls> Executor<'_, C> {
                 }
                 Err(error) => error,
             };
-            let is_worth_it = error.is_uncertain() || waits.contains(&error.code());
-            if !is_worth_it || attempt == ATTEMPTS {
+            if !is_worth_it(&error, waits) || attempt == ATTEMPTS {
                 return Err(error).with_context(what);
             }
             attempt += 1;
@@ -160,7 +158,17 @@ impl<C: Calls> Executor<'_, C> {
         self.settle(&call.tags("Tag", &missing), &[], &[]).await
     }
 
+    /// Whether the tags of an item of IAM permit to change it.
+    pub(super) fn may_change(&self, item: &Element) -> bool {
+        self.scope.may_change(&tags(item.items("Tags")))
+    }
+
     pub(crate) fn say(&self, line: &str) {
         self.display.say(line);
     }
+}
+
+/// Whether a call is repeated: it may have had its effect, or it was refused with a code of `waits`.
+pub(super) fn is_worth_it(error: &Error, waits: &[&str]) -> bool {
+    error.is_uncertain() || waits.contains(&error.code())
 }

@@ -130,17 +130,11 @@ fn s3(call: &Call) -> Rest {
 }
 
 fn tag_set(tags: &Tags) -> String {
-    let leaf = |name: &str, text: &str| Element {
-        name: name.to_owned(),
-        text: text.to_owned(),
-        children: Vec::new(),
-    };
-    let tags = tags.iter().map(|(key, value)| Element {
-        name: "Tag".to_owned(),
-        text: String::new(),
-        children: vec![leaf("Key", key), leaf("Value", value)],
+    let tags = tags.iter().map(|(key, value)| {
+        let parts = vec![Element::leaf("Key", key), Element::leaf("Value", value)];
+        Element::around("Tag", parts).to_string()
     });
-    tags.map(|tag| tag.to_string()).collect()
+    tags.collect()
 }
 
 fn bare(method: Method, path: String, query: &str) -> Rest {

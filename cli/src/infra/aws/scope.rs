@@ -6,6 +6,7 @@ use support::aws::{Element, is_region, partition};
 
 use super::call::Tags;
 use crate::Usage;
+use crate::create::text;
 
 /// The longest name, so that names of roles that are made of it have at most 64 characters.
 pub(crate) const LONGEST_INFRA_ID: usize = 27;
@@ -34,12 +35,7 @@ impl Scope {
         region: &str,
         additional: BTreeMap<String, String>,
     ) -> Result<Self, Usage> {
-        let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        let is_name = infra_id.bytes().all(inner)
-            && !infra_id.is_empty()
-            && !infra_id.starts_with('-')
-            && !infra_id.ends_with('-');
-        if !is_name || infra_id.len() > LONGEST_INFRA_ID {
+        if !text::is_name(infra_id) || infra_id.len() > LONGEST_INFRA_ID {
             return Err(Usage::new(&format!(
                 "--infra-id {infra_id:?}: use lower-case letters, digits and dashes, at most {LONGEST_INFRA_ID}, with no \
                  dash at either end"

@@ -17,6 +17,15 @@ fn scope() -> Scope {
     Scope::new("a-x1", "a", "us-east-1", Tags::new()).unwrap()
 }
 
+fn executor<'a>(fake: &'a Fake, scope: &'a Scope) -> Executor<'a, Fake> {
+    static QUIET: LazyLock<Display> = LazyLock::new(|| Display::new(true));
+    Executor {
+        calls: fake,
+        scope,
+        display: &QUIET,
+    }
+}
+
 fn domain() -> Domain {
     Domain::new(BASE, None, "a").unwrap()
 }
@@ -39,12 +48,8 @@ fn key() -> SigningKey {
 
 /// Creates all, as `create cluster aws` does.
 async fn create(fake: &Fake) -> anyhow::Result<(NetworkOutput, IdentityOutput)> {
-    let (scope, display) = (scope(), Display::new(true));
-    let executor = Executor {
-        calls: fake,
-        scope: &scope,
-        display: &display,
-    };
+    let scope = scope();
+    let executor = executor(fake, &scope);
     let made = executor.create_network(&network(&["1a"], false)).await?;
     let request = IdentityRequest {
         issuer: Issuer::new("a-x1", "us-east-1", None, None)?,
@@ -62,12 +67,8 @@ async fn create(fake: &Fake) -> anyhow::Result<(NetworkOutput, IdentityOutput)> 
 
 /// Destroys all, as `destroy cluster aws` does.
 async fn destroy(fake: &Fake) -> anyhow::Result<()> {
-    let (scope, display) = (scope(), Display::new(true));
-    let executor = Executor {
-        calls: fake,
-        scope: &scope,
-        display: &display,
-    };
+    let scope = scope();
+    let executor = executor(fake, &scope);
     let limit = Some(Duration::from_mins(1));
     let request = DestroyRequest {
         domain: Some(domain()),
@@ -109,12 +110,8 @@ fn writes(fake: &Fake) -> Vec<String> {
 #[tokio::test]
 async fn a_network_is_created_by_these_calls() {
     let fake = Fake::with_zone(BASE);
-    let (scope, display) = (scope(), Display::new(true));
-    let executor = Executor {
-        calls: &fake,
-        scope: &scope,
-        display: &display,
-    };
+    let scope = scope();
+    let executor = executor(&fake, &scope);
     let output = executor.create_network(&network(&[], false)).await.unwrap();
     let expected = [
         "CreateVpc CidrBlock=10.0.0.0/16",
@@ -163,12 +160,8 @@ async fn a_network_is_created_by_these_calls() {
 #[tokio::test]
 async fn nodes_of_a_public_network_are_in_public_subnets() {
     let fake = Fake::with_zone(BASE);
-    let (scope, display) = (scope(), Display::new(true));
-    let executor = Executor {
-        calls: &fake,
-        scope: &scope,
-        display: &display,
-    };
+    let scope = scope();
+    let executor = executor(&fake, &scope);
     let request = network(&["1a", "1b"], true);
     let output = executor.create_network(&request).await.unwrap();
     let kinds = |kind: Kind| {
@@ -279,12 +272,7 @@ async fn what_belongs_to_others_stays() {
     let fake = Fake::with_zone(BASE);
     let (made, _) = create(&fake).await.unwrap();
     let other = Scope::new("b-x2", "b", "us-east-1", Tags::new()).unwrap();
-    let display = Display::new(true);
-    let executor = Executor {
-        calls: &fake,
-        scope: &other,
-        display: &display,
-    };
+    let executor = executor(&fake, &other);
     executor
         .create_network(&network(&["1a"], false))
         .await
@@ -375,23 +363,15 @@ async fn without_a_public_zone_nothing_is_created() {
 #[tokio::test]
 async fn an_interrupted_creation_with_another_name_is_found() {
     let fake = Fake::with_zone(BASE);
-    let (scope, display) = (scope(), Display::new(true));
-    let executor = Executor {
-        calls: &fake,
-        scope: &scope,
-        display: &display,
-    };
+    let scope = scope();
+    let executor = executor(&fake, &scope);
     executor.refuse_other().await.unwrap();
     executor
         .create_network(&network(&["1a"], false))
         .await
         .unwrap();
     let next = Scope::new("a-y2", "a", "us-east-1", Tags::new()).unwrap();
-    let executor = Executor {
-        calls: &fake,
-        scope: &next,
-        display: &display,
-    };
+    let executor = self::executor(&fake, &next);
     let error = executor.refuse_other().await.unwrap_err().to_string();
     assert!(error.contains("--infra-id a-x1"), "{error}");
 }

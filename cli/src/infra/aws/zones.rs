@@ -6,13 +6,16 @@ use anyhow::{Context as _, bail};
 use support::aws::{Element, Error};
 
 use super::call::{Call, Calls, Tags};
-use super::executor::Executor;
+use super::executor::{Executor, is_worth_it};
 use super::scope::tags;
 use crate::Usage;
+use crate::create::text;
 
 /// Attempts at what depends on a new VPC.
 const ATTEMPTS: u32 = 10;
 const INTERVAL: Duration = Duration::from_secs(1);
+/// What is new is not known everywhere at once.
+const NEW_VPC: [&str; 2] = ["InvalidVPCId", "HostedZoneAlreadyExists"];
 /// How long resolvers remember that a name does not exist, in seconds.
 const NEGATIVE_TTL: &str = "60";
 /// Its place in the record of a zone's authority.
@@ -34,22 +37,17 @@ impl Domain {
     /// The domain of flags.
     pub(crate) fn new(base: &str, prefix: Option<&str>, name: &str) -> Result<Self, Usage> {
         let base = base.trim_end_matches('.');
-        let is_label = |label: &str| {
-            let inner =
-                |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-            !label.is_empty() && label.bytes().all(inner)
-        };
         let prefix = match prefix {
             Some(NONE) => None,
             None | Some("") => Some(name),
             Some(prefix) => Some(prefix),
         };
-        if !base.split('.').all(is_label) {
+        if !base.split('.').all(text::is_plain) {
             return Err(Usage::new(&format!(
                 "--base-domain {base:?} is not a valid domain (for example example.com)"
             )));
         }
-        if let Some(prefix) = prefix.filter(|prefix| !prefix.split('.').all(is_label)) {
+        if let Some(prefix) = prefix.filter(|prefix| !prefix.split('.').all(text::is_plain)) {
             return Err(Usage::new(&format!(
                 "--base-domain-prefix {prefix:?} is not a valid label"
             )));
@@ -162,7 +160,7 @@ impl<C: Calls> Executor<'_, C> {
                     self.say(&format!("private hosted zone {name}: created ({id})"));
                     break id;
                 }
-                Err(error) if is_worth_it(&error) && attempt < ATTEMPTS => attempt += 1,
+                Err(error) if is_worth_it(&error, &NEW_VPC) && attempt < ATTEMPTS => attempt += 1,
                 Err(error) => return Err(error).with_context(what),
             }
             self.calls.pause(INTERVAL).await;
@@ -194,11 +192,6 @@ impl<C: Calls> Executor<'_, C> {
     }
 }
 
-/// A new VPC may not be known to Route 53 yet.
-fn is_worth_it(error: &Error) -> bool {
-    error.is_uncertain() || ["InvalidVPCId", "HostedZoneAlreadyExists"].contains(&error.code())
-}
-
 /// An identifier without what is before it in some responses.
 fn plain(id: &str) -> String {
     id.trim_start_matches("/hostedzone/").to_owned()
@@ -219,17 +212,9 @@ fn with_short_ttl(record: &Element) -> Option<Element> {
         return None;
     }
     *field = NEGATIVE_TTL;
-    let changed = Element {
-        name: "Value".to_owned(),
-        text: fields.join(" "),
-        children: Vec::new(),
-    };
-    let around = |name: &str, child: Element| Element {
-        name: name.to_owned(),
-        text: String::new(),
-        children: vec![child],
-    };
-    let records = around("ResourceRecords", around("ResourceRecord", changed));
+    let value = Element::leaf("Value", &fields.join(" "));
+    let changed = Element::around("ResourceRecord", vec![value]);
+    let records = Element::around("ResourceRecords", vec![changed]);
     let mut record = record.clone();
     let old = record
         .children

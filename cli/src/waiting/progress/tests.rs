@@ -4,6 +4,7 @@ use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::hosted::bare_cluster;
 
 fn condition(about: &str, status: &str, reason: &str, message: &str) -> Value {
     json!({
@@ -13,20 +14,9 @@ fn condition(about: &str, status: &str, reason: &str, message: &str) -> Value {
 }
 
 fn cluster(status: &Value) -> HostedCluster {
-    let object = json!({
-        "apiVersion": "hypershift.openshift.io/v1beta1",
-        "kind": "HostedCluster",
-        "metadata": { "namespace": "clusters", "name": "a", "finalizers": ["hypershift.openshift.io/finalizer"] },
-        "spec": {
-            "release": { "image": "registry.example.com/release:1" },
-            "platform": { "type": "None" },
-            "networking": {},
-            "services": [],
-            "etcd": { "managementType": "Managed" },
-            "pullSecret": { "name": "a-pull-secret" },
-        },
-        "status": status,
-    });
+    let mut object = bare_cluster("a");
+    object["metadata"]["finalizers"] = json!(["hypershift.openshift.io/finalizer"]);
+    object["status"] = status.clone();
     serde_json::from_value(object).unwrap()
 }
 

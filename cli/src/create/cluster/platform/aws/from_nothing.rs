@@ -1,11 +1,11 @@
 //! Creates the network and the IAM roles that no file describes.
 
-use anyhow::bail;
 use serde_json::json;
 
 use super::infrastructure::{Identity, Infrastructure};
 use super::{AwsArgs, CommonArgs, Options, Parts, RunArgs};
 use crate::Usage;
+use crate::create::cluster::run::refuse_existing;
 use crate::create::text;
 use crate::hosted::Hosted;
 use crate::infra::aws::{
@@ -69,13 +69,7 @@ impl AwsArgs {
         let display = Display::new(run.quiet);
         let aws = self.credentials.connect(region, "cli-create-cluster")?;
         let hosted = Hosted::connect(&run.target.access()).await?;
-        let (namespace, name) = (&common.namespace, &common.name);
-        if hosted.find(namespace, name).await?.is_some() {
-            bail!(
-                "HostedCluster {namespace}/{name} exists already: nothing was changed. Choose another --name, or destroy it \
-                 first"
-            );
-        }
+        refuse_existing(&hosted, common).await?;
         let executor = Executor {
             calls: &aws,
             scope: &scope,
