@@ -5,6 +5,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
     KeyPair, KeyUsagePurpose,
@@ -152,6 +154,12 @@ impl Authority {
         write(&certificate.key, &key.serialize_pem())?;
         Ok(certificate)
     }
+}
+
+/// The contents of a file in base64, as objects have bytes.
+pub fn encoded(path: &Path) -> Result<String> {
+    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(STANDARD.encode(bytes))
 }
 
 /// Writes a file that only its owner may read.

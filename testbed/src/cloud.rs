@@ -13,11 +13,12 @@ use tokio::task::JoinHandle;
 
 use crate::guest::{Fixture, Guest, Machine};
 use crate::node::NodeTestbed;
+use crate::payload::REGION;
 use crate::progress::Progress;
 use crate::service::Service;
 use crate::work_dir::WorkDir;
 
-pub use client::{Cloud, Instance};
+pub use client::{Cloud, EC2, Instance};
 
 /// How often instances are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -62,8 +63,7 @@ pub struct FakeInstances {
 /// The object stores of a fake cloud that has no machines, on loopback.
 #[derive(Debug)]
 pub struct FakeStore {
-    /// Where its API is.
-    pub address: SocketAddr,
+    address: SocketAddr,
     _service: Service,
 }
 
@@ -79,6 +79,11 @@ impl FakeStore {
             _service: service,
         })
     }
+
+    /// The URL of its API.
+    pub fn url(&self) -> String {
+        url(self.address)
+    }
 }
 
 // === impl FakeInstances ===
@@ -87,7 +92,7 @@ impl FakeInstances {
     /// Starts it, and makes a network.
     pub async fn start(work_dir: &Arc<WorkDir>, progress: &Progress) -> Result<Self> {
         let store = FakeStore::start(work_dir, progress).await?;
-        let client = Cloud::new(store.address)?;
+        let client = Cloud::new(&store.url(), REGION)?;
         let network = client
             .create_network("10.0.0.0/16", "10.0.0.0/24", ZONE)
             .await
@@ -107,7 +112,7 @@ impl FakeCloud {
     pub async fn start(testbed: &NodeTestbed) -> Result<Self> {
         let mut service = server::service(testbed).await?;
         service.start().await?;
-        let client = Cloud::new(server::address(testbed))?;
+        let client = Cloud::new(&url(server::address(testbed)), REGION)?;
         let subnets = testbed.namespaces().subnets();
         let network = client
             .create_network(&subnets.all(), &subnets.machines(), ZONE)
@@ -179,6 +184,10 @@ impl Drop for FakeCloud {
     fn drop(&mut self) {
         self.watcher.abort();
     }
+}
+
+fn url(address: SocketAddr) -> String {
+    format!("http://{address}")
 }
 
 /// Makes a machine of each running instance, and ends the machines of others.

@@ -5,7 +5,8 @@ use std::path::Path;
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use crate::certs::{Certificate, write};
+use crate::certs::{Certificate, encoded, write};
+use crate::control_plane::Endpoint;
 
 /// How a kubeconfig's user proves who it is.
 #[derive(Debug, Clone, Copy)]
@@ -29,15 +30,32 @@ pub fn write_kubeconfig(
     if let Some(authority) = authority {
         cluster["certificate-authority"] = json!(authority);
     }
-    let config = json!({
+    let config = config(&cluster, &user(credentials));
+    write(path, &format!("{config:#}\n"))
+}
+
+/// A kubeconfig with one context that refers to no file: where others read it, there are none.
+pub fn whole(endpoint: &Endpoint, certificate: &Certificate) -> Result<Value> {
+    let cluster = json!({
+        "server": endpoint.server,
+        "certificate-authority-data": encoded(&endpoint.authority)?,
+    });
+    let user = json!({
+        "client-certificate-data": encoded(&certificate.certificate)?,
+        "client-key-data": encoded(&certificate.key)?,
+    });
+    Ok(config(&cluster, &user))
+}
+
+fn config(cluster: &Value, user: &Value) -> Value {
+    json!({
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{ "name": "testbed", "cluster": cluster }],
-        "users": [{ "name": "testbed", "user": user(credentials) }],
+        "users": [{ "name": "testbed", "user": user }],
         "contexts": [{ "name": "testbed", "context": { "cluster": "testbed", "user": "testbed" } }],
         "current-context": "testbed",
-    });
-    write(path, &format!("{config:#}\n"))
+    })
 }
 
 fn user(credentials: Credentials<'_>) -> Value {

@@ -14,7 +14,8 @@ mod status;
 use std::time::Duration;
 
 use anyhow::Result;
-use futures::{StreamExt as _, pin_mut};
+use futures::stream::BoxStream;
+use futures::{StreamExt as _, TryStreamExt as _, future};
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, WatchEvent, WatchParams};
 use kube::core::GroupVersionKind;
@@ -55,10 +56,14 @@ impl Simulation {
     pub fn start(admin: &ApiClient) -> Self {
         let loops = KINDS.map(|(group, version, kind, outcome)| {
             let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-            tokio::spawn(look_after(admin.clone(), resource, outcome))
+            let admin = admin.clone();
+            let watch = move || look_after(admin.clone(), resource.clone(), outcome);
+            tokio::spawn(again(watch))
         });
         let mut loops = Vec::from(loops);
-        loops.push(tokio::spawn(follow_control_planes(admin.clone())));
+        let admin = admin.clone();
+        let watch = move || operands::follow_control_planes(admin.clone());
+        loops.push(tokio::spawn(again(watch)));
         Self { loops }
     }
 }
@@ -71,32 +76,37 @@ impl Drop for Simulation {
     }
 }
 
-async fn look_after(admin: ApiClient, resource: ApiResource, outcome: Outcome) {
+/// Watches without an end.
+async fn again<F: Future<Output = Result<()>>>(watch: impl Fn() -> F) {
     loop {
         // A watch that fails is started again, from what is there then.
-        drop(watch(&admin, &resource, outcome).await);
+        drop(watch().await);
         tokio::time::sleep(AGAIN).await;
     }
 }
 
-async fn follow_control_planes(admin: ApiClient) {
-    loop {
-        drop(operands::follow_control_planes(&admin).await);
-        tokio::time::sleep(AGAIN).await;
-    }
-}
-
-async fn watch(admin: &ApiClient, resource: &ApiResource, outcome: Outcome) -> Result<()> {
+/// The objects of a kind as they are added and changed, until the watch ends.
+async fn changes(
+    admin: &ApiClient,
+    resource: &ApiResource,
+) -> Result<BoxStream<'static, kube::Result<DynamicObject>>> {
     let all: Api<DynamicObject> = Api::all_with(admin.kube().clone(), resource);
     let events = all.watch(&WatchParams::default(), "0").await?;
-    pin_mut!(events);
-    while let Some(event) = events.next().await {
-        let (WatchEvent::Added(object) | WatchEvent::Modified(object)) = event? else {
-            continue;
-        };
+    let objects = events.try_filter_map(|event| {
+        future::ok(match event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => Some(object),
+            _ => None,
+        })
+    });
+    Ok(objects.boxed())
+}
+
+async fn look_after(admin: ApiClient, resource: ApiResource, outcome: Outcome) -> Result<()> {
+    let mut objects = changes(&admin, &resource).await?;
+    while let Some(object) = objects.try_next().await? {
         if object.metadata.deletion_timestamp.is_none() {
             // Who has changed it meanwhile sends another event.
-            drop(write_outcome(admin, resource, &object, outcome).await);
+            drop(write_outcome(&admin, &resource, &object, outcome).await);
         }
     }
     Ok(())

@@ -148,9 +148,9 @@ pub(crate) enum Soak {
     /// created and when it is upgraded. Requires Linux and root, and takes about 15 minutes.
     Rollout,
     /// Hosted clusters without a cloud: one with machines of an Agent service, which are bound, released and bound
-    /// again, one with a machine that a user provides, and one with virtual machines of KubeVirt, of which one fails and
-    /// is replaced. Stand-ins replace the provider for Agent, its service, and KubeVirt. Requires Linux and root, and
-    /// takes about half an hour.
+    /// again, one with a machine that a user provides, and two with virtual machines of KubeVirt: one beside its control
+    /// plane, with ingress, a repair and an upgrade, and one on another infrastructure cluster. Stand-ins replace the
+    /// provider for Agent, its service, and KubeVirt. Requires Linux and root, and takes about half an hour.
     Platforms,
     /// The tunnel between a hosted API server and its nodes: logs, exec, attach, port-forward, top, webhooks; then the
     /// loss of the server, of an agent, and of all agents for a minute; then 100 commands at once and a stream of 1 GiB,

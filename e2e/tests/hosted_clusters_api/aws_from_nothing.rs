@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use http::{Request, header};
+use http::Request;
 use serde_json::Value;
 use testbed::cargo::Program;
-use testbed::cloud::FakeStore;
-use testbed::raw::RawClient;
+use testbed::cloud::{Cloud, FakeStore};
+use testbed::payload::REGION;
 use testbed::testbed::Testbed;
 use tokio::process::Command;
 
@@ -36,8 +36,8 @@ const LISTS: [(&str, &str, &str); 10] = [
 /// The fake of AWS, and the program.
 struct Scene<'a> {
     program: PathBuf,
-    store: FakeStore,
-    client: RawClient,
+    cloud: Cloud,
+    _store: FakeStore,
     work_dir: &'a Path,
 }
 
@@ -47,11 +47,12 @@ pub(crate) async fn runs(testbed: &Testbed, fixture: &Fixture, kubeconfig: &Path
     let program = Program::dev("cli", "hcp");
     let scene = Scene {
         program: program.find(BINARY_VARIABLE, &testbed.progress).await?,
-        client: RawClient::new(&format!("http://{}", store.address), None)?,
-        store,
+        cloud: Cloud::new(&store.url(), REGION)?,
+        _store: store,
         work_dir: testbed.path(),
     };
     scene
+        .cloud
         .send("route53", Request::post("/2013-04-01/hostedzone"), ZONE)
         .await?;
     let before = scene.account().await?;
@@ -78,7 +79,7 @@ impl Scene<'_> {
         let mut command = Command::new(&self.program);
         command
             .args(words)
-            .env("AWS_ENDPOINT_URL", format!("http://{}", self.store.address))
+            .env("AWS_ENDPOINT_URL", self.cloud.url())
             .env("AWS_ACCESS_KEY_ID", "a")
             .env("AWS_SECRET_ACCESS_KEY", "s");
         command
@@ -171,7 +172,7 @@ impl Scene<'_> {
             ensure!(found == expected, "{found} is not {expected}");
         }
         let path = format!("/{INFRA_ID}-oidc/{INFRA_ID}/.well-known/openid-configuration");
-        let document = self.send("s3", Request::get(path), "").await?;
+        let document = self.cloud.send("s3", Request::get(path), "").await?;
         let issuer = roles["issuerURL"].as_str().context("no issuer")?;
         ensure!(document.contains(issuer), "{document}");
         Ok(())
@@ -181,42 +182,15 @@ impl Scene<'_> {
     async fn account(&self) -> Result<Vec<String>> {
         let mut account = Vec::new();
         for (service, version, action) in LISTS {
-            let form = format!("Action={action}&Version={version}");
-            account.push(self.send(service, Request::post("/"), &form).await?);
+            account.push(self.cloud.ask((service, version), action, &[]).await?);
         }
-        account.push(self.send("s3", Request::get("/"), "").await?);
+        account.push(self.cloud.send("s3", Request::get("/"), "").await?);
         let zones = Request::get("/2013-04-01/hostedzone");
-        account.push(self.send("route53", zones, "").await?);
+        account.push(self.cloud.send("route53", zones, "").await?);
         Ok(account
             .iter()
             .map(|text| without_ids_of_requests(text))
             .collect())
-    }
-
-    async fn send(
-        &self,
-        service: &str,
-        request: http::request::Builder,
-        body: &str,
-    ) -> Result<String> {
-        // By the scope of the signature, the fake knows which service is meant.
-        let scope = format!("testing/20260101/us-east-1/{service}/aws4_request");
-        let content_type = match service {
-            "route53" => "application/xml",
-            _ => "application/x-www-form-urlencoded; charset=utf-8",
-        };
-        let request = request
-            .header(header::CONTENT_TYPE, content_type)
-            .header(
-                header::AUTHORIZATION,
-                format!("AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=none"),
-            )
-            .body(body.as_bytes().to_vec())?;
-        let response = self.client.send(request).await?;
-        let status = response.status;
-        let text = String::from_utf8_lossy(&response.bytes().await?).into_owned();
-        ensure!(status.is_success(), "{service}: {status}: {text:.500}");
-        Ok(text)
     }
 }
 

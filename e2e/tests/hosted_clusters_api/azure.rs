@@ -10,7 +10,7 @@ use testbed::operator::SOON;
 use testbed::{conditions, crds, simulation, wait};
 
 use crate::hosted_clusters_api::cluster::{
-    CONTROL_PLANES, DEPLOYMENTS, HOSTED_CLUSTERS, NODE_POOLS, ROLES, SECRETS,
+    CONTROL_PLANES, Cluster, DEPLOYMENTS, NODE_POOLS, ROLES, SECRETS,
 };
 use crate::hosted_clusters_api::control_plane;
 use crate::hosted_clusters_api::fixture::{Fixture, NAMESPACE};
@@ -41,7 +41,7 @@ const TOKEN: &str = "/var/run/secrets/openshift/serviceaccount/token";
 
 /// A cluster on Azure.
 struct Azure {
-    name: &'static str,
+    cluster: Cluster,
     is_managed: bool,
 }
 
@@ -55,18 +55,18 @@ pub(crate) async fn lives(admin: &ApiClient, fixture: &Fixture) -> Result<()> {
         "Namespaced",
     );
     crds::install(admin, &[class]).await?;
-    for cluster in [
+    for azure in [
         Azure {
-            name: "azure",
+            cluster: Cluster::private("azure"),
             is_managed: false,
         },
         Azure {
-            name: "aro",
+            cluster: Cluster::private("aro"),
             is_managed: true,
         },
     ] {
-        let lived = cluster.lives(admin, fixture).await;
-        lived.context(cluster.name)?;
+        let lived = azure.lives(admin, fixture).await;
+        lived.context(azure.cluster.name)?;
     }
     Ok(())
 }
@@ -76,26 +76,18 @@ pub(crate) async fn lives(admin: &ApiClient, fixture: &Fixture) -> Result<()> {
 impl Azure {
     async fn lives(&self, admin: &ApiClient, fixture: &Fixture) -> Result<()> {
         self.create(admin, &fixture.release).await?;
-        control_plane::comes_up(admin, self.name).await?;
+        control_plane::comes_up(admin, self.cluster.name).await?;
         self.cluster_is_made(admin).await.context("the cluster")?;
         self.credentials_are_made(admin)
             .await
             .context("credentials")?;
         self.provider_is_made(admin).await.context("the provider")?;
         self.machines_are_made(admin).await.context("machines")?;
-        destroyed(admin, self.name).await
-    }
-
-    fn namespace(&self) -> String {
-        format!("{NAMESPACE}-{}", self.name)
-    }
-
-    fn infra(&self) -> String {
-        format!("{}-x7k2p", self.name)
+        destroyed(admin, self.cluster.name).await
     }
 
     async fn create(&self, admin: &ApiClient, release: &str) -> Result<()> {
-        let mut objects = simulation::desired(self.name, release)?;
+        let mut objects = simulation::desired(self.cluster.name, release)?;
         for object in &mut objects {
             match object["kind"].as_str() {
                 Some("HostedCluster") => object["spec"]["platform"] = self.platform(),
@@ -177,12 +169,12 @@ impl Azure {
     }
 
     async fn cluster_is_made(&self, admin: &ApiClient) -> Result<()> {
-        let (namespace, infra) = (self.namespace(), self.infra());
+        let (namespace, infra) = (self.cluster.namespace(), self.cluster.infra());
         let expected = json!({
             "location": "eastus",
             "resourceGroup": "machines",
             "subscriptionID": SUBSCRIPTION,
-            "identityRef": { "name": self.name, "namespace": namespace },
+            "identityRef": { "name": self.cluster.name, "namespace": namespace },
             "networkSpec": {
                 "vnet": {
                     "id": format!("{NETWORK}/virtualNetworks/vnet"), "name": "vnet", "resourceGroup": "network",
@@ -191,7 +183,7 @@ impl Azure {
             },
             "controlPlaneEndpoint": { "host": "api.example.com", "port": 6443 },
         });
-        let path = AZURE_CLUSTERS.named(&namespace, self.name);
+        let path = AZURE_CLUSTERS.named(&namespace, self.cluster.name);
         let found = made(admin, &path, &expected).await?;
         let managed_by = &found["metadata"]["annotations"]["cluster.x-k8s.io/managed-by"];
         ensure!(managed_by == "external", "{}", found["metadata"]);
@@ -204,7 +196,7 @@ impl Azure {
         let reference = json!({ "infrastructureRef": {
             "apiGroup": "infrastructure.cluster.hypershift.openshift.io",
             "kind": "AzureCluster",
-            "name": self.name,
+            "name": self.cluster.name,
         } });
         made(admin, &CLUSTERS.named(&namespace, &infra), &reference).await?;
         let mut identity = json!({
@@ -219,13 +211,13 @@ impl Azure {
             identity["type"] = json!("WorkloadIdentity");
             identity["clientID"] = json!(client(2));
         }
-        let path = IDENTITIES.named(&namespace, self.name);
+        let path = IDENTITIES.named(&namespace, self.cluster.name);
         made(admin, &path, &identity).await?;
         Ok(())
     }
 
     async fn credentials_are_made(&self, admin: &ApiClient) -> Result<()> {
-        let namespace = self.namespace();
+        let namespace = self.cluster.namespace();
         let path = SECRETS.named(&namespace, "cloud-network-config-controller-creds");
         let network = admin.get(&path).await?;
         ensure!(
@@ -262,7 +254,7 @@ impl Azure {
     }
 
     async fn provider_is_made(&self, admin: &ApiClient) -> Result<()> {
-        let namespace = self.namespace();
+        let namespace = self.cluster.namespace();
         let path = DEPLOYMENTS.named(&namespace, "capi-provider");
         let provider = wait::until("the provider", SOON, async || admin.get(&path).await).await?;
         let pod = &provider["spec"]["template"]["spec"];
@@ -312,8 +304,8 @@ impl Azure {
     }
 
     async fn machines_are_made(&self, admin: &ApiClient) -> Result<()> {
-        let namespace = self.namespace();
-        let pool = format!("{}-workers", self.name);
+        let namespace = self.cluster.namespace();
+        let pool = self.cluster.pool();
         let path = DEPLOYED_MACHINES.named(&namespace, &pool);
         let deployment = wait::until("the MachineDeployment", SOON, async || {
             admin.get(&path).await
@@ -349,7 +341,7 @@ impl Azure {
         ensure!(key.as_str().is_some_and(|it| !it.is_empty()), "{key}");
         let owner = &found["metadata"]["annotations"]["hypershift.openshift.io/nodePool"];
         ensure!(*owner == format!("{NAMESPACE}/{pool}"), "{owner}");
-        let cluster = HOSTED_CLUSTERS.named(NAMESPACE, self.name);
+        let cluster = self.cluster.path();
         let pool = NODE_POOLS.named(NAMESPACE, &pool);
         for (path, kind) in [
             (&cluster, "ValidConfiguration"),
@@ -368,7 +360,7 @@ impl Azure {
             .await?;
         }
         let control_plane = admin
-            .get(&CONTROL_PLANES.named(&namespace, self.name))
+            .get(&CONTROL_PLANES.named(&namespace, self.cluster.name))
             .await?;
         let platform = &control_plane["spec"]["platform"];
         let cluster = admin.get(&cluster).await?;

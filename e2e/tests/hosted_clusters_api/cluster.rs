@@ -43,6 +43,14 @@ impl Cluster {
         },
     ];
 
+    /// One on private types.
+    pub(crate) fn private(name: &'static str) -> Self {
+        Self {
+            name,
+            capi_types: CapiTypes::Private,
+        }
+    }
+
     pub(crate) fn path(&self) -> String {
         HOSTED_CLUSTERS.named(NAMESPACE, self.name)
     }
@@ -180,7 +188,7 @@ impl Cluster {
 }
 
 /// Waits until objects are gone; while one is there, its conditions say why.
-pub(crate) async fn gone(admin: &ApiClient, paths: [String; 3]) -> Result<()> {
+pub(crate) async fn gone<const N: usize>(admin: &ApiClient, paths: [String; N]) -> Result<()> {
     for path in paths {
         wait::until(&format!("{path} to be gone"), SOON, async || {
             let left = admin.find(&path).await?;

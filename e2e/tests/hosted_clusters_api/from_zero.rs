@@ -54,7 +54,7 @@ impl Ec2 {
 
     /// The URL that replaces the one of AWS.
     pub(crate) fn url(&self) -> String {
-        format!("http://{}", self.store.address)
+        self.store.url()
     }
 }
 

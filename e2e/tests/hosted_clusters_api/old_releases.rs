@@ -74,7 +74,7 @@ pub(crate) async fn live(testbed: &Testbed, old: &OldReleases) -> Result<()> {
     for cluster in [private, standard, lost] {
         admin.delete(&cluster.path()).await?;
         let namespace = format!("/api/v1/namespaces/{}", cluster.namespace());
-        gone(admin, [cluster.path(), namespace.clone(), namespace]).await?;
+        gone(admin, [cluster.path(), namespace]).await?;
     }
     Ok(())
 }

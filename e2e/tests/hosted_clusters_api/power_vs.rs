@@ -10,7 +10,7 @@ use testbed::payload::POWER_VS_IMAGE;
 use testbed::{conditions, wait};
 
 use crate::hosted_clusters_api::cluster::{
-    CONTROL_PLANES, DEPLOYMENTS, HOSTED_CLUSTERS, NODE_POOLS, ROLES, SECRETS,
+    CONTROL_PLANES, Cluster, DEPLOYMENTS, NODE_POOLS, ROLES, SECRETS,
 };
 use crate::hosted_clusters_api::control_plane;
 use crate::hosted_clusters_api::fixture::{Fixture, NAMESPACE};
@@ -100,19 +100,9 @@ fn credentials() -> Vec<Value> {
 
 /// Nothing is made without the Secrets, and the condition says which.
 async fn is_refused(admin: &ApiClient, expected: &str) -> Result<()> {
-    let path = HOSTED_CLUSTERS.named(NAMESPACE, NAME);
-    wait::until("the cluster to be refused", SOON, async || {
-        let cluster = admin.get(&path).await?;
-        let condition = conditions::find(&cluster, "ValidConfiguration");
-        let condition = condition.context("no condition says whether it is valid")?;
-        let message = condition["message"].as_str().unwrap_or_default();
-        ensure!(
-            condition["status"] == "False" && message.contains(expected),
-            "{condition}"
-        );
-        Ok(())
-    })
-    .await?;
+    Cluster::private(NAME)
+        .reports(admin, "ValidConfiguration", "False", expected)
+        .await?;
     let made = admin
         .find(&format!("/api/v1/namespaces/{NAMESPACE}-{NAME}"))
         .await?;

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use api::group::CapiTypes;
 use testbed::client::ApiClient;
 use testbed::conditions::find;
 use testbed::operator::SOON;
@@ -116,7 +115,7 @@ impl SlowRegistries {
         let paths = clusters.iter();
         for path in paths.map(|(name, _, _)| HOSTED_CLUSTERS.named(SLOW, name)) {
             admin.delete(&path).await?;
-            gone(admin, [path.clone(), path.clone(), path]).await?;
+            gone(admin, [path]).await?;
         }
         Ok(figures)
     }
@@ -154,8 +153,7 @@ impl Drop for SlowRegistries {
 
 /// How long it takes until all objects of a new cluster are there.
 async fn reconciled(admin: &ApiClient, name: &'static str, release: &str) -> Result<Duration> {
-    let capi_types = CapiTypes::Private;
-    let cluster = Cluster { name, capi_types };
+    let cluster = Cluster::private(name);
     let mut objects = simulation::desired(name, release)?;
     objects.retain(|object| object["kind"] != "NodePool");
     let begun = Instant::now();
@@ -164,7 +162,7 @@ async fn reconciled(admin: &ApiClient, name: &'static str, release: &str) -> Res
     let took = begun.elapsed();
     admin.delete(&cluster.path()).await?;
     let namespace = format!("/api/v1/namespaces/{NAMESPACE}-{name}");
-    gone(admin, [cluster.path(), namespace.clone(), namespace]).await?;
+    gone(admin, [cluster.path(), namespace]).await?;
     Ok(took)
 }
 

@@ -1,7 +1,6 @@
 //! Clusters of virtual machines where there is no KubeVirt: that is reported, with what to do, and nothing is created.
 
 use anyhow::{Context, Result, ensure};
-use api::group::CapiTypes;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -19,11 +18,11 @@ const KEY: &str = "kubeconfig";
 /// Tries one on this management cluster, and one on another.
 pub(crate) async fn are_refused(testbed: &Testbed, fixture: &Fixture) -> Result<()> {
     let admin = &testbed.admin;
-    let here = cluster("virtual-here");
+    let here = Cluster::private("virtual-here");
     create(admin, fixture, &here, json!({})).await?;
     let expected = "the management cluster, which runs the virtual machines (spec.platform.kubevirt), has no KubeVirt";
     says(admin, &here, expected).await?;
-    let elsewhere = cluster("virtual-elsewhere");
+    let elsewhere = Cluster::private("virtual-elsewhere");
     let kubeconfig = kubeconfig(testbed).await?;
     // It names files, which are none of a user's business here.
     secret(admin, &kubeconfig).await?;
@@ -57,16 +56,9 @@ pub(crate) async fn are_refused(testbed: &Testbed, fixture: &Fixture) -> Result<
             "{namespace} is made for a cluster that cannot be"
         );
         admin.delete(&cluster.path()).await?;
-        gone(admin, [cluster.path(), namespace.clone(), namespace]).await?;
+        gone(admin, [cluster.path(), namespace]).await?;
     }
     Ok(())
-}
-
-fn cluster(name: &'static str) -> Cluster {
-    Cluster {
-        name,
-        capi_types: CapiTypes::Private,
-    }
 }
 
 async fn create(admin: &ApiClient, fixture: &Fixture, of: &Cluster, kubevirt: Value) -> Result<()> {

@@ -3,14 +3,10 @@
 //! The stock provider for KubeVirt requests `v1beta1` of Cluster API's kinds, and another version is stored. For
 //! private types, the installation has a webhook that converts; standard ones are not its own.
 
-use std::fs;
-use std::path::Path;
-
 use anyhow::{Context, Result, ensure};
 use api::group::{self, CapiTypes};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use testbed::certs::encoded;
 use testbed::client::Resource;
 use testbed::crds;
 use testbed::hosted::{DEPLOYMENTS, Fixture};
@@ -222,12 +218,6 @@ fn deployment(image: &str) -> Value {
 
 fn metadata() -> Value {
     json!({ "namespace": NAMESPACE, "name": NAME })
-}
-
-/// The contents of a file, as objects have bytes.
-fn encoded(path: &Path) -> Result<String> {
-    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(STANDARD.encode(bytes))
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ async fn etcd_is_backed_up_to_s3_and_restored() -> Result<()> {
     let scene = Scene {
         program: program.build(&progress).await?,
         // The store hides objects from requests without a header Authorization, and accepts any.
-        s3: RawClient::new(&format!("http://{}", store.address), None)?.with_token("test")?,
+        s3: RawClient::new(&store.url(), None)?.with_token("test")?,
         files: Files::create(&work_dir.join("certificates"))?,
         work_dir,
         store,
@@ -60,7 +60,7 @@ async fn etcd_is_backed_up_to_s3_and_restored() -> Result<()> {
 impl Scene {
     /// A command with these variables, and no others of AWS.
     async fn run(&self, args: &[&str], variables: &[(&str, &str)]) -> Result<Output> {
-        let endpoint = format!("http://{}", self.store.address);
+        let endpoint = self.store.url();
         let mut command = Command::new(&self.program);
         command
             .args(args)

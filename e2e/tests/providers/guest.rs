@@ -1,8 +1,8 @@
 //! The cluster that machines join: the testbed's own.
 
 use anyhow::{Context, Result};
-use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
+use testbed::kubeconfig::whole;
 use testbed::testbed::Testbed;
 
 /// The name of the cluster with machines.
@@ -22,13 +22,16 @@ pub(crate) struct Guest {
 
 impl Guest {
     pub(crate) fn new(testbed: &Testbed) -> Result<Self> {
-        let server = testbed.control_plane.endpoint().server;
-        let address = server.trim_start_matches("https://");
+        let control_plane = &testbed.control_plane;
+        let endpoint = control_plane.endpoint();
+        let address = endpoint.server.trim_start_matches("https://");
         let (host, port) = address
             .rsplit_once(':')
-            .with_context(|| format!("{server} has no port"))?;
+            .with_context(|| format!("{} has no port", endpoint.server))?;
+        let group = Some("system:masters");
+        let certificate = control_plane.authority.client(USER, USER, group)?;
         Ok(Self {
-            kubeconfig: kubeconfig(testbed)?,
+            kubeconfig: whole(&endpoint, &certificate)?.to_string(),
             host: host.to_owned(),
             port: port.to_owned(),
         })
@@ -71,31 +74,4 @@ pub(crate) fn initialized() -> Value {
             "lastTransitionTime": "2026-11-22T00:00:00Z",
         }],
     } })
-}
-
-/// A kubeconfig of the cluster, for a Secret.
-fn kubeconfig(testbed: &Testbed) -> Result<String> {
-    let group = Some("system:masters");
-    let certificate = testbed.control_plane.authority.client(USER, USER, group)?;
-    let endpoint = testbed.control_plane.endpoint();
-    let encoded = |path: &std::path::Path| {
-        let bytes = std::fs::read(path);
-        let bytes = bytes.with_context(|| format!("cannot read {}", path.display()));
-        bytes.map(|bytes| STANDARD.encode(bytes))
-    };
-    let config = json!({
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{ "name": "guest", "cluster": {
-            "server": endpoint.server,
-            "certificate-authority-data": encoded(&endpoint.authority)?,
-        } }],
-        "users": [{ "name": "guest", "user": {
-            "client-certificate-data": encoded(&certificate.certificate)?,
-            "client-key-data": encoded(&certificate.key)?,
-        } }],
-        "contexts": [{ "name": "guest", "context": { "cluster": "guest", "user": "guest" } }],
-        "current-context": "guest",
-    });
-    Ok(config.to_string())
 }

@@ -1,11 +1,8 @@
 //! Servers in the hosted cluster that its API server calls: an admission webhook, and an aggregated API.
 
-use std::fs;
-
 use anyhow::{Result, bail, ensure};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use testbed::certs::encoded;
 use testbed::client::Resource;
 use testbed::fixtures;
 use testbed::hosted::{DEPLOYMENTS, Fixture, Guest};
@@ -38,14 +35,13 @@ async fn install(fixture: &Fixture, guest: &Guest) -> Result<()> {
     let authority = &fixture.testbed.control_plane.authority;
     let host = format!("{NAME}.default.svc");
     let certificate = authority.server_at(NAME, &[host])?;
-    let encoded = |path| fs::read(path).map(|bytes| STANDARD.encode(bytes));
     let objects = fixtures::render(
         "hosted_cluster/extension",
         &[
             ("IMAGE", &image),
-            ("CERTIFICATE", &encoded(certificate.certificate)?),
-            ("KEY", &encoded(certificate.key)?),
-            ("AUTHORITY", &encoded(authority.certificate())?),
+            ("CERTIFICATE", &encoded(&certificate.certificate)?),
+            ("KEY", &encoded(&certificate.key)?),
+            ("AUTHORITY", &encoded(&authority.certificate())?),
         ],
     )?;
     guest.client.apply(&objects).await?;

@@ -1,28 +1,29 @@
-//! A small client of AWS's query API, as far as the testbed needs it. The fake cloud checks no signature.
+//! A small client of AWS's APIs, as far as tests need them. The fake cloud checks no signature.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::net::SocketAddr;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use http::{Request, header};
+use http::{Request, header, request};
 
 use super::Network;
 use crate::payload::BOOT_IMAGE;
 use crate::raw::RawClient;
 
-/// The versions of the APIs.
-const EC2: (&str, &str) = ("ec2", "2016-11-15");
+/// The service of instances and networks, and the version of its API.
+pub const EC2: (&str, &str) = ("ec2", "2016-11-15");
+/// The service of roles.
 const IAM: (&str, &str) = ("iam", "2010-05-08");
 /// Who may act for an instance.
 const TRUST: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},"Action":"sts:AssumeRole"}]}"#;
 
-/// The fake cloud's API.
+/// The fake cloud's API in one region.
 #[derive(Debug, Clone)]
 pub struct Cloud {
     client: RawClient,
+    region: &'static str,
 }
 
 /// An instance.
@@ -52,10 +53,10 @@ impl Instance {
 // === impl Cloud ===
 
 impl Cloud {
-    /// The API at an address.
-    pub(super) fn new(address: SocketAddr) -> Result<Self> {
-        let client = RawClient::new(&format!("http://{address}"), None)?;
-        Ok(Self { client })
+    /// The API at a URL, in a region.
+    pub fn new(url: &str, region: &'static str) -> Result<Self> {
+        let client = RawClient::new(url, None)?;
+        Ok(Self { client, region })
     }
 
     /// Its URL.
@@ -173,7 +174,8 @@ impl Cloud {
             .with_context(|| format!("{action} does not say its {field}: {response:.300}"))
     }
 
-    async fn ask(
+    /// Requests an action of a service with a query API; gives the response.
+    pub async fn ask(
         &self,
         (service, version): (&str, &str),
         action: &str,
@@ -183,24 +185,37 @@ impl Cloud {
         for (name, value) in parameters {
             let _ = write!(body, "&{name}={}", encoded(value));
         }
+        let response = self.send(service, Request::post("/"), &body).await;
+        response.with_context(|| action.to_owned())
+    }
+
+    /// Sends a request to a service; gives the response. An error status is an error.
+    pub async fn send(
+        &self,
+        service: &str,
+        request: request::Builder,
+        body: &str,
+    ) -> Result<String> {
         // By the scope of the signature, the cloud knows which service is meant.
-        let scope = format!("testing/20260101/us-east-1/{service}/aws4_request");
-        let request = Request::post("/")
-            .header(
-                header::CONTENT_TYPE,
-                "application/x-www-form-urlencoded; charset=utf-8",
-            )
+        let scope = format!("testing/20260101/{}/{service}/aws4_request", self.region);
+        let content_type = match service {
+            "route53" => "application/xml",
+            _ => "application/x-www-form-urlencoded; charset=utf-8",
+        };
+        let request = request
+            .header(header::CONTENT_TYPE, content_type)
             .header(
                 header::AUTHORIZATION,
                 format!("AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=none"),
             )
-            .body(body.into_bytes())?;
+            .body(body.as_bytes().to_vec())?;
         let response = self.client.send(request).await?;
         let status = response.status;
         let text = String::from_utf8_lossy(&response.bytes().await?).into_owned();
-        if !status.is_success() {
-            bail!("{action} returned {status}: {text:.500}");
-        }
+        ensure!(
+            status.is_success(),
+            "{service} returned {status}: {text:.500}"
+        );
         Ok(text)
     }
 }

@@ -3,19 +3,17 @@
 //! With private types, each manager has the sidecar that the product adds, and roles that name private groups only. On
 //! the standard types a manager is alone in its pod.
 
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use api::group::CapiTypes;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use control_plane_component::sidecar::{Sidecar, config_map};
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::{Value, json};
 
 use super::Plan;
 use crate::binaries::Binaries;
+use crate::certs::encoded;
 use crate::client::Resource;
 use crate::images::{Archive, Contents, File, Image};
 use crate::managers::Manager;
@@ -96,11 +94,6 @@ fn fixture(testbed: &NodeTestbed, plan: &Plan) -> Result<Vec<Value>> {
         objects.push(kubeconfig);
     }
     Ok(objects)
-}
-
-fn encoded(path: &Path) -> Result<String> {
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(STANDARD.encode(bytes))
 }
 
 /// A manager's service account, with the roles that it has as a process, too.

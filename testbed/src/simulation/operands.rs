@@ -3,18 +3,14 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use futures::{StreamExt as _, pin_mut};
-use kube::Api;
-use kube::api::{ApiResource, DynamicObject, WatchEvent, WatchParams};
+use futures::TryStreamExt as _;
+use kube::api::ApiResource;
 use kube::core::GroupVersionKind;
 use pod_tools::operands;
 use serde_json::{Value, json};
 
-use crate::client::{ApiClient, Resource};
-
-const CONTROL_PLANES: Resource<'_> =
-    Resource::new("hypershift.openshift.io/v1beta1", "hostedcontrolplanes");
-const DEPLOYMENTS: Resource<'_> = Resource::new("apps/v1", "deployments");
+use crate::client::ApiClient;
+use crate::hosted::{CONTROL_PLANES, DEPLOYMENTS};
 
 /// Creates what an operator creates, if the Deployment is that of an operator.
 pub(super) async fn follow_operator(admin: &ApiClient, deployment: &Value) -> Result<()> {
@@ -29,17 +25,12 @@ pub(super) async fn follow_operator(admin: &ApiClient, deployment: &Value) -> Re
 }
 
 /// Creates what a changed control plane needs, until the watch ends: its operators themselves do not change with it.
-pub(super) async fn follow_control_planes(admin: &ApiClient) -> Result<()> {
+pub(super) async fn follow_control_planes(admin: ApiClient) -> Result<()> {
     let kind = GroupVersionKind::gvk("hypershift.openshift.io", "v1beta1", "HostedControlPlane");
     let resource = ApiResource::from_gvk(&kind);
-    let all: Api<DynamicObject> = Api::all_with(admin.kube().clone(), &resource);
-    let events = all.watch(&WatchParams::default(), "0").await?;
-    pin_mut!(events);
+    let mut objects = super::changes(&admin, &resource).await?;
     let mut generations = BTreeMap::new();
-    while let Some(event) = events.next().await {
-        let (WatchEvent::Added(object) | WatchEvent::Modified(object)) = event? else {
-            continue;
-        };
+    while let Some(object) = objects.try_next().await? {
         let generation = object.metadata.generation;
         let last = generations.insert(object.metadata.uid.clone(), generation);
         if last == Some(generation) {

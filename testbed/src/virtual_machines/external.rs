@@ -1,19 +1,17 @@
 //! Another infrastructure cluster, as its user sees one: a namespace of the testbed's own API server, and a kubeconfig whose
 //! user has rights in it and nowhere else.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::certs::write;
 use crate::client::ApiClient;
 use crate::crds;
 use crate::fixtures;
+use crate::kubeconfig::whole;
 use crate::node::NodeTestbed;
 use crate::wait;
 
@@ -36,7 +34,10 @@ impl ExternalInfra {
     pub fn new(testbed: &NodeTestbed, namespace: &str) -> Result<Self> {
         let user = format!("{namespace}-user");
         let file = testbed.path().join(format!("{namespace}.kubeconfig"));
-        write(&file, &kubeconfig(testbed, &user)?.to_string())?;
+        let control_plane = &testbed.control_plane;
+        let certificate = control_plane.authority.client(&user, &user, None)?;
+        let kubeconfig = whole(&control_plane.endpoint(), &certificate)?;
+        write(&file, &kubeconfig.to_string())?;
         Ok(Self {
             admin: testbed.admin.clone(),
             namespace: namespace.to_owned(),
@@ -103,31 +104,6 @@ fn withhold(objects: &mut [Value], resources: &[&str]) {
         // A rule has to have resources.
         rules.retain(|rule| rule["resources"] != json!([]));
     }
-}
-
-/// The kubeconfig of a user, whole in one file.
-fn kubeconfig(testbed: &NodeTestbed, user: &str) -> Result<Value> {
-    let control_plane = &testbed.control_plane;
-    let certificate = control_plane.authority.client(user, user, None)?;
-    let endpoint = control_plane.endpoint();
-    let encoded = |path: &Path| {
-        let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-        anyhow::Ok(STANDARD.encode(bytes))
-    };
-    Ok(json!({
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{ "name": "infrastructure", "cluster": {
-            "server": endpoint.server,
-            "certificate-authority-data": encoded(&endpoint.authority)?,
-        } }],
-        "users": [{ "name": "user", "user": {
-            "client-certificate-data": encoded(&certificate.certificate)?,
-            "client-key-data": encoded(&certificate.key)?,
-        } }],
-        "contexts": [{ "name": "user", "context": { "cluster": "infrastructure", "user": "user" } }],
-        "current-context": "user",
-    }))
 }
 
 #[cfg(test)]

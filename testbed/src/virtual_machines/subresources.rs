@@ -1,12 +1,10 @@
 //! The aggregated API of KubeVirt, as far as it says which version it is: a program in a pod, and who may ask it.
 
-use std::fs;
 use std::time::Duration;
 
 use anyhow::Result;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 
+use crate::certs::encoded;
 use crate::client::Resource;
 use crate::fixtures;
 use crate::images::{Archive, Contents, File, StaticProgram, build_static};
@@ -39,14 +37,13 @@ pub(super) async fn install(testbed: &NodeTestbed) -> Result<String> {
     let image = testbed.registry.push(NAME, &archive).await?;
     let authority = &testbed.control_plane.authority;
     let certificate = authority.server_at(NAME, &[format!("{NAME}.{NAMESPACE}.svc")])?;
-    let encoded = |path| fs::read(path).map(|bytes| STANDARD.encode(bytes));
     let objects = fixtures::render(
         "kubevirt/subresources",
         &[
             ("IMAGE", &image),
-            ("CERTIFICATE", &encoded(certificate.certificate)?),
-            ("KEY", &encoded(certificate.key)?),
-            ("AUTHORITY", &encoded(authority.certificate())?),
+            ("CERTIFICATE", &encoded(&certificate.certificate)?),
+            ("KEY", &encoded(&certificate.key)?),
+            ("AUTHORITY", &encoded(&authority.certificate())?),
         ],
     )?;
     testbed.admin.apply(&objects).await?;
