@@ -54,44 +54,30 @@ fn files() -> Result<BTreeMap<PathBuf, String>> {
 }
 
 /// Adds the files of a feature set. The definitions are all there, so that a directory can be applied; the reference has
-/// only the kinds that differ from the default set.
+/// only the kinds that differ from the default set, which also has those that hosted clusters serve.
 fn add(files: &mut BTreeMap<PathBuf, String>, place: Place) -> Result<()> {
+    let guest = match place.features {
+        FeatureSet::Default => crds::GUEST,
+        FeatureSet::TechPreviewNoUpgrade => &[],
+    };
+    let own = crds::of(place.features).map(|crd| (place.manifests, crd));
+    let guest = guest.iter().map(|crd| (GUEST, crd));
     let mut described = Vec::new();
-    for crd in crds::of(place.features) {
+    for (manifests, crd) in own.chain(guest) {
         let name = (crd.name)();
         let definition = (crd.render)(place.features);
         let manifest = manifest::render(&definition)
             .with_context(|| format!("failed to write the definition of {name} as YAML"))?;
-        let path = Path::new(place.manifests).join(format!("{name}.yaml"));
-        files.insert(path, manifest);
+        files.insert(Path::new(manifests).join(format!("{name}.yaml")), manifest);
         if is_described(crd, place.features, &definition) {
             let path = Path::new(place.reference).join(format!("{name}.md"));
             files.insert(path, reference::page(&definition));
             described.push(definition);
         }
     }
-    if place.features == FeatureSet::Default {
-        described.extend(add_guest(files, place)?);
-    }
     let path = Path::new(place.reference).join("README.md");
     files.insert(path, reference::index(&described, place.features));
     Ok(())
-}
-
-/// Adds the files of the definitions that hosted clusters serve, and returns these definitions.
-fn add_guest(files: &mut BTreeMap<PathBuf, String>, place: Place) -> Result<Vec<Value>> {
-    let mut definitions = Vec::new();
-    for crd in crds::GUEST {
-        let name = (crd.name)();
-        let definition = (crd.render)(place.features);
-        let manifest = manifest::render(&definition)
-            .with_context(|| format!("failed to write the definition of {name} as YAML"))?;
-        files.insert(Path::new(GUEST).join(format!("{name}.yaml")), manifest);
-        let path = Path::new(place.reference).join(format!("{name}.md"));
-        files.insert(path, reference::page(&definition));
-        definitions.push(definition);
-    }
-    Ok(definitions)
 }
 
 /// Whether a kind has a page: always in the default set, and in another one if its fields are not those of the default.
