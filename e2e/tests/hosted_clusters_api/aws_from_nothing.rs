@@ -37,18 +37,28 @@ pub(crate) async fn runs(testbed: &Testbed, fixture: &Fixture, kubeconfig: &Path
     };
     scene.cloud.create_public_zone("example.com").await?;
     let before = scene.cloud.account().await?;
-    scene.infrastructure().await?;
-    scene.cluster(fixture, kubeconfig).await?;
     let path = HOSTED_CLUSTERS.named(NAMESPACE, NAME);
-    let created = testbed.admin.get(&path).await?;
-    scene.fits(&created).await?;
-    let mut destroy = scene.command(&["destroy", "cluster", "aws", "--name", NAME]);
-    // No control plane runs that would do it.
-    destroy.arg("--destroy-cloud-resources=false");
-    done(&mut destroy, kubeconfig).await?;
-    let left = testbed.admin.find(&path).await?;
-    ensure!(left.is_none(), "the HostedCluster is still there");
-    scene.cloud.has_only(&before).await
+    for access in ["Public", "PublicAndPrivate", "Private"] {
+        if access == "Public" {
+            scene.infrastructure().await?;
+        }
+        scene.cluster(fixture, kubeconfig, access).await?;
+        let created = testbed.admin.get(&path).await?;
+        let found = &created["spec"]["platform"]["aws"]["endpointAccess"];
+        ensure!(found == access, "{found} is not {access}");
+        if access == "Public" {
+            scene.fits(&created).await?;
+        }
+        let mut destroy = scene.command(&["destroy", "cluster", "aws", "--name", NAME]);
+        // No control plane runs that would do it.
+        destroy.arg("--destroy-cloud-resources=false");
+        done(&mut destroy, kubeconfig).await?;
+        let left = testbed.admin.find(&path).await?;
+        ensure!(left.is_none(), "the HostedCluster is still there");
+        let only = scene.cloud.has_only(&before).await;
+        only.with_context(|| format!("the cluster was {access}"))?;
+    }
+    Ok(())
 }
 
 impl Scene<'_> {
@@ -102,8 +112,8 @@ impl Scene<'_> {
         Ok(())
     }
 
-    /// Creates the cluster, with neither file: what exists is found by its tags and names.
-    async fn cluster(&self, fixture: &Fixture, kubeconfig: &Path) -> Result<()> {
+    /// Creates the cluster, with neither file: what exists is found by its tags and names, and the rest is created.
+    async fn cluster(&self, fixture: &Fixture, kubeconfig: &Path, access: &str) -> Result<()> {
         let secret = self.work_dir.join("aws-pull-secret.json");
         std::fs::write(
             &secret,
@@ -127,6 +137,7 @@ impl Scene<'_> {
                 "us-east-1a,us-east-1b",
             ])
             .args(["--release-image", &fixture.release])
+            .args(["--endpoint-access", access])
             .arg("--pull-secret")
             .arg(&secret);
         done(&mut create, kubeconfig).await.map(drop)

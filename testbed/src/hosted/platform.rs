@@ -56,7 +56,7 @@ impl Platform<'_> {
     pub(super) fn flags(self, cluster: &Cluster<'_>) -> Result<Vec<String>> {
         match self {
             Self::Aws => aws::flags(cluster),
-            Self::AwsFromNothing => Ok(aws::flags_from_nothing()),
+            Self::AwsFromNothing => Ok(aws::flags_from_nothing(cluster)),
             Self::Agent(_) => Ok(agent::flags(cluster)),
             Self::Kubevirt(machines) => kubevirt::flags(cluster, machines, None),
             Self::ExternalKubevirt(machines, infra) => {

@@ -29,8 +29,9 @@ pub(super) fn flags(cluster: &Cluster<'_>) -> Result<Vec<String>> {
 }
 
 /// The flags of one whose network and roles are created with it.
-pub(super) fn flags_from_nothing() -> Vec<String> {
+pub(super) fn flags_from_nothing(cluster: &Cluster<'_>) -> Vec<String> {
     vec![
+        format!("--infra-id={}", cluster.infra()),
         format!("--base-domain={BASE_DOMAIN}"),
         format!("--zones={ZONE}"),
         "--auto-repair".to_owned(),
