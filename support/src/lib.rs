@@ -19,6 +19,8 @@
 //!
 //! With feature `aws`: `aws`, `xml`, signatures and credentials of AWS, and what its services respond; `ec2`, its calls.
 //!
+//! With feature `rest`: `rest`, calls of the HTTP APIs of other clouds; `azure`, `google_cloud`, `ibm_cloud`, their tokens.
+//!
 //! With feature `testing`: `testing`, a mock API server, and a server of HTTP.
 
 #![deny(missing_docs)]
@@ -30,6 +32,8 @@ pub mod apply;
 pub mod args;
 #[cfg(feature = "aws")]
 pub mod aws;
+#[cfg(feature = "rest")]
+pub mod azure;
 #[cfg(feature = "kube")]
 pub mod client;
 #[cfg(feature = "kube")]
@@ -45,7 +49,11 @@ pub mod error;
 pub mod etcd;
 #[cfg(feature = "kube")]
 pub mod fence;
+#[cfg(feature = "rest")]
+pub mod google_cloud;
 pub mod health;
+#[cfg(feature = "rest")]
+pub mod ibm_cloud;
 #[cfg(feature = "kube")]
 pub mod kubeconfig;
 #[cfg(feature = "kube")]
@@ -54,6 +62,8 @@ pub mod lease;
 pub mod outbound;
 #[cfg(feature = "kube")]
 pub mod reconcile;
+#[cfg(feature = "rest")]
+pub mod rest;
 pub mod shutdown;
 pub mod telemetry;
 #[cfg(all(feature = "kube", any(test, feature = "testing")))]

@@ -1,0 +1,1 @@
+//! Tokens of Microsoft Entra ID, and the endpoints of Azure.

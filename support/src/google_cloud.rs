@@ -1,0 +1,1 @@
+//! Tokens of Google Cloud, and the endpoints of its APIs.

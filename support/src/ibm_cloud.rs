@@ -1,0 +1,1 @@
+//! Tokens of IBM Cloud, and the endpoints of its services.

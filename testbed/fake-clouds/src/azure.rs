@@ -1,0 +1,1 @@
+//! A fake of Azure: Resource Manager and Microsoft Graph.
