@@ -45,7 +45,7 @@ const REVIEWED: [&str; 23] = [
     "fleetsMember",
 ];
 
-/// Fails at a kind that the table does not have as it is, and at a field that nobody has looked at.
+/// Fails at a kind that the table does not have as it is, and at a field that is not in the table of references.
 pub(crate) fn are_known(batches: &[Batch]) -> Result<()> {
     let documents = batches.iter().flat_map(|batch| &batch.documents);
     let crds = documents.map(|document| &document.value);

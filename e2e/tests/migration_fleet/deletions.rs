@@ -61,17 +61,10 @@ impl Deletions {
     /// Begins to watch.
     pub(crate) fn watch(admin: &ApiClient) -> Self {
         let seen: Arc<Mutex<BTreeSet<String>>> = Arc::default();
-        let watching = watched().into_iter().map(|watched| {
-            let (admin, seen) = (admin.clone(), Arc::clone(&seen));
-            tokio::spawn(async move {
-                loop {
-                    // One that fails is begun again, from what is there then.
-                    drop(watched.watch(&admin, &seen).await);
-                    tokio::time::sleep(AGAIN).await;
-                }
-            })
-        });
-        let watching = watching.collect();
+        let watching = watched()
+            .into_iter()
+            .map(|watched| tokio::spawn(again(watched, admin.clone(), Arc::clone(&seen))))
+            .collect();
         Self { seen, watching }
     }
 
@@ -88,6 +81,15 @@ impl Drop for Deletions {
         for one in &self.watching {
             one.abort();
         }
+    }
+}
+
+/// Watches without an end.
+async fn again(watched: Watched, admin: ApiClient, seen: Arc<Mutex<BTreeSet<String>>>) {
+    loop {
+        // One that fails is begun again, from what is there then.
+        drop(watched.watch(&admin, &seen).await);
+        tokio::time::sleep(AGAIN).await;
     }
 }
 
