@@ -12,15 +12,14 @@ use rustls::sign::SigningKey;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use crate::object_store::Error;
-use crate::random;
+use crate::rest::Error;
 
 /// How long a token is valid, in seconds.
 const LIFETIME: i64 = 600;
 
 /// A certificate with its key.
 #[derive(Clone)]
-pub(crate) struct Certificate {
+pub(super) struct Certificate {
     chain: Vec<CertificateDer<'static>>,
     key: Arc<dyn SigningKey>,
 }
@@ -62,7 +61,8 @@ impl Certificate {
 pub(super) fn sign(certificate: &Certificate, client: &str, url: &str) -> Result<String, Error> {
     let now = Timestamp::now().as_second();
     let mut id = [0; 16];
-    if !random::fill(&mut id) {
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
+    if provider.secure_random.fill(&mut id).is_err() {
         return Err(unsigned("no random bytes"));
     }
     token(certificate, client, url, now, &URL_SAFE_NO_PAD.encode(id))
