@@ -42,6 +42,7 @@ use platform::power_vs::PowerVsArgs;
 pub(super) use platform::power_vs::PowerVsNodeArgs;
 use platform::{Parts, Platform};
 use release_stream::newest_release;
+pub(crate) use values::Capability;
 
 /// The platforms.
 #[derive(Debug, Subcommand)]

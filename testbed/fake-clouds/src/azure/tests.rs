@@ -64,7 +64,7 @@ fn what_is_used_cannot_be_deleted_and_a_group_takes_all_with_it() {
     let delete = |id: &str, version: &str| Request::delete(url(id, version));
     for (id, version, expected) in [
         (network().as_str(), NETWORK, "InUse"),
-        (&zone, ZONES, "CannotDeleteResource"),
+        (zone.as_str(), ZONES, "CannotDeleteResource"),
     ] {
         let answer = cloud.answer(&delete(id, version));
         assert_eq!(code(&answer), expected, "{id}");
