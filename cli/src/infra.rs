@@ -1,6 +1,7 @@
 //! `create` and `destroy` of infrastructure in clouds: networks, and identities of components.
 
 pub(crate) mod aws;
+pub(crate) mod power_vs;
 
 use clap::Subcommand;
 
@@ -10,6 +11,9 @@ pub(crate) enum CreateInfra {
     /// A VPC with subnets, gateways, routes and private hosted zones on AWS
     #[command(after_help = include_str!("infra/aws/create_infra.txt"))]
     Aws(Box<aws::CreateInfraArgs>),
+    /// A workspace, a VPC, the transit gateway between them, and API keys of components on Power VS of IBM Cloud
+    #[command(name = "powervs", after_help = include_str!("infra/power_vs/create_infra.txt"))]
+    PowerVs(Box<power_vs::CreateInfraArgs>),
 }
 
 /// The clouds in which identities are created.
@@ -25,6 +29,9 @@ pub(crate) enum CreateIam {
 pub(crate) enum DestroyInfra {
     /// The VPC of a cluster on AWS, with all that is in it
     Aws(Box<aws::DestroyInfraArgs>),
+    /// What create infra powervs has created, and what the cluster has left there
+    #[command(name = "powervs")]
+    PowerVs(Box<power_vs::DestroyInfraArgs>),
 }
 
 /// The clouds in which identities are destroyed.
@@ -39,8 +46,10 @@ pub(crate) enum DestroyIam {
 impl CreateInfra {
     /// Creates it, or reports what would be created.
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        let Self::Aws(args) = self;
-        args.run()
+        match self {
+            Self::Aws(args) => args.run(),
+            Self::PowerVs(args) => args.run(),
+        }
     }
 }
 
@@ -59,8 +68,10 @@ impl CreateIam {
 impl DestroyInfra {
     /// Destroys it, or reports what would be destroyed.
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        let Self::Aws(args) = self;
-        args.run()
+        match self {
+            Self::Aws(args) => args.run(),
+            Self::PowerVs(args) => args.run(),
+        }
     }
 }
 

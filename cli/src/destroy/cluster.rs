@@ -1,7 +1,9 @@
 //! `destroy cluster`.
 
 mod aws;
+mod cloud;
 mod held;
+mod power_vs;
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -21,7 +23,9 @@ use crate::install::cluster::status_code;
 use crate::install::display::Display;
 use crate::install::{TargetArgs, runtime, time};
 use crate::waiting::{self, Gone};
-use aws::{AwsArgs, Cloud};
+use aws::AwsArgs;
+use cloud::{Cloud, CloudArgs};
+use power_vs::PowerVsArgs;
 
 /// The platforms: that of the cluster must be given, so that no other cluster is destroyed by mistake.
 #[derive(Debug, Subcommand)]
@@ -36,9 +40,9 @@ pub(crate) enum Cluster {
     Kubevirt(ClusterArgs),
     /// A cluster on machines that users bring
     None(ClusterArgs),
-    /// A cluster on IBM Power Virtual Servers; its network and its workspace are kept
+    /// A cluster on IBM Power Virtual Servers, with the infrastructure that was created for it
     #[command(name = "powervs")]
-    PowerVs(ClusterArgs),
+    PowerVs(Box<PowerVsArgs>),
 }
 
 /// Flags of all platforms.
@@ -95,7 +99,7 @@ impl Cluster {
             Self::Azure(args) => ("Azure", args),
             Self::Kubevirt(args) => ("KubeVirt", args),
             Self::None(args) => ("None", args),
-            Self::PowerVs(args) => ("PowerVS", args),
+            Self::PowerVs(args) => return args.run(),
         };
         runtime()?.block_on(args.destroy(platform, None))
     }
@@ -104,13 +108,13 @@ impl Cluster {
 // === impl ClusterArgs ===
 
 impl ClusterArgs {
-    /// Destroys the cluster, and what `aws` says with it.
-    async fn destroy(&self, platform: &str, aws: Option<&AwsArgs>) -> anyhow::Result<()> {
+    /// Destroys the cluster, and what `clouds` says with it.
+    async fn destroy(&self, platform: &str, clouds: Option<CloudArgs<'_>>) -> anyhow::Result<()> {
         let display = Display::new(self.quiet);
         let hosted = Hosted::connect(&self.target.access()).await?;
         let named = format!("HostedCluster {}/{}", self.namespace, self.name);
         let Some(cluster) = hosted.find(&self.namespace, &self.name).await? else {
-            let cloud = self.cloud(aws, self.infra_id.as_ref(), &Value::Null)?;
+            let cloud = self.cloud(clouds, self.infra_id.as_ref(), &Value::Null)?;
             self.destroy_leftovers(&hosted, &named, &display).await?;
             return match &cloud {
                 Some(cloud) if self.dry_run => cloud.report(&display).await,
@@ -133,7 +137,7 @@ impl ClusterArgs {
         }
         let spec = serde_json::to_value(&cluster.spec)?;
         // Without credentials nothing is begun.
-        let cloud = self.cloud(aws, infra_id, &spec)?;
+        let cloud = self.cloud(clouds, infra_id, &spec)?;
         if self.dry_run {
             self.report(&hosted, &display).await?;
             return match &cloud {
@@ -155,7 +159,7 @@ impl ClusterArgs {
         if let Some(infra_id) = infra_id {
             self.delete_made(&hosted, infra_id, &display).await?;
         }
-        if aws.is_some() {
+        if clouds.is_some() {
             held::release(&hosted, &self.namespace, &self.name).await?;
         }
         Ok(())
@@ -164,14 +168,14 @@ impl ClusterArgs {
     /// What is destroyed in the cloud, if anything is.
     fn cloud(
         &self,
-        aws: Option<&AwsArgs>,
+        clouds: Option<CloudArgs<'_>>,
         infra_id: Option<&String>,
         spec: &Value,
     ) -> anyhow::Result<Option<Cloud>> {
-        let Some((aws, infra_id)) = aws.zip(infra_id) else {
+        let Some((clouds, infra_id)) = clouds.zip(infra_id) else {
             return Ok(None);
         };
-        aws.cloud(infra_id, &self.name, spec)
+        clouds.cloud(infra_id, &self.name, spec)
     }
 
     /// What is left of a cluster that is gone, if its infrastructure is named.
