@@ -2,6 +2,7 @@
 
 pub(crate) mod aws;
 pub(crate) mod azure;
+pub(crate) mod power_vs;
 
 use clap::Subcommand;
 
@@ -14,6 +15,9 @@ pub(crate) enum CreateInfra {
     /// Resource groups with a virtual network, egress and a private DNS zone on Azure
     #[command(after_help = include_str!("infra/azure/create_infra.txt"))]
     Azure(Box<azure::CreateInfraArgs>),
+    /// A workspace, a VPC, the transit gateway between them, and API keys of components on Power VS of IBM Cloud
+    #[command(name = "powervs", after_help = include_str!("infra/power_vs/create_infra.txt"))]
+    PowerVs(Box<power_vs::CreateInfraArgs>),
 }
 
 /// The clouds in which identities are created.
@@ -34,6 +38,9 @@ pub(crate) enum DestroyInfra {
     Aws(Box<aws::DestroyInfraArgs>),
     /// The resource groups of a cluster on Azure, with all that is in them
     Azure(Box<azure::DestroyInfraArgs>),
+    /// What create infra powervs has created, and what the cluster has left there
+    #[command(name = "powervs")]
+    PowerVs(Box<power_vs::DestroyInfraArgs>),
 }
 
 /// The clouds in which identities are destroyed.
@@ -53,6 +60,7 @@ impl CreateInfra {
         match self {
             Self::Aws(args) => args.run(),
             Self::Azure(args) => args.run(),
+            Self::PowerVs(args) => args.run(),
         }
     }
 }
@@ -77,6 +85,7 @@ impl DestroyInfra {
         match self {
             Self::Aws(args) => args.run(),
             Self::Azure(args) => args.run(),
+            Self::PowerVs(args) => args.run(),
         }
     }
 }

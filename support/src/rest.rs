@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
-use http::{Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
@@ -45,7 +45,7 @@ pub struct Response {
     pub status: u16,
     /// Its headers, with names in lower case.
     pub headers: BTreeMap<String, String>,
-    /// The document; null without one.
+    /// The document; its text if it is XML, and null without one.
     pub body: Value,
 }
 
@@ -248,7 +248,9 @@ impl<T: TokenSource> Client<T> {
             source,
         };
         let token = self.token().await?;
-        let sent = request.build(&token).map_err(|error| cannot(error.into()))?;
+        let sent = request
+            .build(&token)
+            .map_err(|error| cannot(error.into()))?;
         let response = self.http.attempt(sent).await.map_err(cannot)?;
         let status = response.status();
         let text = response.body();
@@ -259,6 +261,9 @@ impl<T: TokenSource> Client<T> {
         let body = match body {
             Ok(body) => body,
             Err(_) if text.trim_ascii().is_empty() => Value::Null,
+            Err(_) if is_xml(response.headers()) => {
+                Value::String(String::from_utf8_lossy(text).into_owned())
+            }
             Err(error) => {
                 return Err(Error::Response {
                     what: request.what(),
@@ -363,6 +368,11 @@ impl fmt::Debug for Token {
     }
 }
 
+fn is_xml(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
+    kind.is_some_and(|kind| kind.contains("/xml"))
+}
+
 /// The error of a response. Clouds differ in where its code and its message are: `error.code` and `error.message` of Azure,
 /// `error.status` of Google Cloud, `errors[0]` of IBM Cloud.
 pub fn refused(request: &Request, status: StatusCode, body: &Value) -> Error {
@@ -415,16 +425,29 @@ mod tests {
     fn refusals_of_three_clouds() {
         let request = Request::get("https://a.example.com/b");
         for (body, code, message) in [
-            (json!({"error": {"code": "AuthorizationFailed", "message": "no"}}), "AuthorizationFailed", "no"),
-            (json!({"error": {"code": 404, "status": "NOT_FOUND", "message": "no"}}), "NOT_FOUND", "no"),
-            (json!({"errors": [{"code": "not_found", "message": "no"}]}), "not_found", "no"),
+            (
+                json!({"error": {"code": "AuthorizationFailed", "message": "no"}}),
+                "AuthorizationFailed",
+                "no",
+            ),
+            (
+                json!({"error": {"code": 404, "status": "NOT_FOUND", "message": "no"}}),
+                "NOT_FOUND",
+                "no",
+            ),
+            (
+                json!({"errors": [{"code": "not_found", "message": "no"}]}),
+                "not_found",
+                "no",
+            ),
             (json!({"description": "no"}), "", "no"),
             (json!(null), "", ""),
         ] {
             let error = refused(&request, StatusCode::NOT_FOUND, &body);
             assert!(error.is_absent());
             assert_eq!(error.code(), code, "{body}");
-            let expected = format!("failed to send GET https://a.example.com/b: 404 {code}: {message}");
+            let expected =
+                format!("failed to send GET https://a.example.com/b: 404 {code}: {message}");
             assert_eq!(error.to_string(), expected);
         }
     }
@@ -454,6 +477,19 @@ mod tests {
             ];
             assert_eq!(found, expected, "{status}");
         }
+    }
+
+    #[test]
+    fn documents_of_object_storage_are_xml() {
+        for (kind, expected) in [
+            ("application/xml", true),
+            ("text/xml; charset=utf-8", true),
+            ("application/json", false),
+        ] {
+            let headers = HeaderMap::from_iter([(CONTENT_TYPE, kind.parse().unwrap())]);
+            assert_eq!(is_xml(&headers), expected, "{kind}");
+        }
+        assert!(!is_xml(&HeaderMap::new()));
     }
 
     #[test]

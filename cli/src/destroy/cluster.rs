@@ -2,7 +2,10 @@
 
 mod aws;
 mod azure;
+mod cloud;
+mod gcp;
 mod held;
+mod power_vs;
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -24,6 +27,9 @@ use crate::install::{TargetArgs, runtime, time};
 use crate::waiting::{self, Gone};
 use aws::AwsArgs;
 use azure::AzureArgs;
+use cloud::{Cloud, CloudArgs};
+use gcp::GcpArgs;
+use power_vs::PowerVsArgs;
 
 /// The default of `--cluster-grace-period`.
 const GRACE_PERIOD: Duration = Duration::from_mins(10);
@@ -43,9 +49,9 @@ pub(crate) enum Cluster {
     Kubevirt(ClusterArgs),
     /// A cluster on machines that users bring
     None(ClusterArgs),
-    /// A cluster on IBM Power Virtual Servers; its network and its workspace are kept
+    /// A cluster on IBM Power Virtual Servers, with the infrastructure that was created for it
     #[command(name = "powervs")]
-    PowerVs(ClusterArgs),
+    PowerVs(Box<PowerVsArgs>),
 }
 
 /// Flags of all platforms.
@@ -91,55 +97,6 @@ pub(crate) struct ClusterArgs {
     target: TargetArgs,
 }
 
-/// Flags of a platform whose infrastructure is destroyed.
-#[derive(Debug, Clone, Copy)]
-enum CloudArgs<'a> {
-    Aws(&'a AwsArgs),
-    Azure(&'a AzureArgs),
-}
-
-/// Infrastructure that is destroyed.
-#[derive(Debug)]
-enum Cloud {
-    Aws(Box<aws::Cloud>),
-    Azure(Box<azure::Cloud>),
-}
-
-// === impl CloudArgs ===
-
-impl CloudArgs<'_> {
-    fn cloud(self, infra_id: &str, name: &str, spec: &Value) -> anyhow::Result<Option<Cloud>> {
-        Ok(match self {
-            Self::Aws(args) => {
-                let cloud = args.cloud(infra_id, name, spec)?;
-                cloud.map(|cloud| Cloud::Aws(Box::new(cloud)))
-            }
-            Self::Azure(args) => {
-                let cloud = args.cloud(infra_id, name, spec)?;
-                cloud.map(|cloud| Cloud::Azure(Box::new(cloud)))
-            }
-        })
-    }
-}
-
-// === impl Cloud ===
-
-impl Cloud {
-    async fn destroy(&self, display: &Display) -> anyhow::Result<()> {
-        match self {
-            Self::Aws(cloud) => cloud.destroy(display).await,
-            Self::Azure(cloud) => cloud.destroy(display).await,
-        }
-    }
-
-    async fn report(&self, display: &Display) -> anyhow::Result<()> {
-        match self {
-            Self::Aws(cloud) => cloud.report(display).await,
-            Self::Azure(cloud) => cloud.report(display).await,
-        }
-    }
-}
-
 // === impl Cluster ===
 
 impl Cluster {
@@ -151,7 +108,7 @@ impl Cluster {
             Self::Azure(args) => return args.run(),
             Self::Kubevirt(args) => ("KubeVirt", args),
             Self::None(args) => ("None", args),
-            Self::PowerVs(args) => ("PowerVS", args),
+            Self::PowerVs(args) => return args.run(),
         };
         runtime()?.block_on(args.destroy(platform, None))
     }

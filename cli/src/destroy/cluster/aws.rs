@@ -7,7 +7,8 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::Value;
 
-use super::{CloudArgs, ClusterArgs};
+use super::ClusterArgs;
+use super::cloud::CloudArgs;
 use crate::create::text::time_or_zero;
 use crate::infra::aws::{Aws, CredentialArgs, DestroyRequest, Domain, Executor, REGION, Scope};
 use crate::install::display::Display;

@@ -121,6 +121,30 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
             vec!["--infra-json=pull-secret.json", aws[1]],
             "--infra-json",
         ),
+        (
+            "powervs",
+            vec!["--resource-group=group"],
+            "--base-domain is needed",
+        ),
+        (
+            "powervs",
+            vec!["--base-domain=example.com"],
+            "--resource-group is needed",
+        ),
+        (
+            "powervs",
+            vec![
+                "--base-domain=example.com",
+                "--resource-group=group",
+                "--zone=wdc06",
+            ],
+            "--zone wdc06: infrastructure cannot be created",
+        ),
+        (
+            "powervs",
+            vec!["--infra-json=powervs-infra.json", "--vpc=shared"],
+            "--vpc is for infrastructure that is created",
+        ),
     ] {
         let error = rendered(&parse(platform, &flags).unwrap()).unwrap_err();
         assert!(format!("{error:#}").contains(words), "{flags:?}: {error:#}");
@@ -132,7 +156,6 @@ fn command_lines_that_lack_something_are_refused() {
     for (platform, flags) in [
         ("agent", vec![]),
         ("azure", vec![]),
-        ("powervs", vec![]),
         ("kubevirt", vec!["--infra-namespace=a"]),
         ("none", vec!["--region=here"]),
         ("none", vec!["--feature-set=CustomNoUpgrade"]),
