@@ -7,7 +7,7 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{Method, StatusCode};
 use serde_json::Value;
 use tokio::sync::Mutex;
@@ -209,6 +209,10 @@ impl Request {
             request = request.header(*name, value);
         }
         if self.body.is_null() {
+            if self.method == Method::POST {
+                // Clients send no length of what is empty, and servers refuse a POST without one.
+                request = request.header(CONTENT_LENGTH, "0");
+            }
             return request.body(Bytes::new());
         }
         if !self.headers.contains_key(CONTENT_TYPE.as_str()) {
@@ -248,7 +252,9 @@ impl<T: TokenSource> Client<T> {
             source,
         };
         let token = self.token().await?;
-        let sent = request.build(&token).map_err(|error| cannot(error.into()))?;
+        let sent = request
+            .build(&token)
+            .map_err(|error| cannot(error.into()))?;
         let response = self.http.attempt(sent).await.map_err(cannot)?;
         let status = response.status();
         let text = response.body();
@@ -364,7 +370,7 @@ impl fmt::Debug for Token {
 }
 
 /// The error of a response. Clouds differ in where its code and its message are: `error.code` and `error.message` of Azure,
-/// `error.status` of Google Cloud, `errors[0]` of IBM Cloud.
+/// `error.status` or `error.errors[0].reason` of Google Cloud, `errors[0]` of IBM Cloud.
 pub fn refused(request: &Request, status: StatusCode, body: &Value) -> Error {
     let text = |pointers: &[&str]| {
         let found = pointers.iter().find_map(|it| body.pointer(it)?.as_str());
@@ -373,6 +379,7 @@ pub fn refused(request: &Request, status: StatusCode, body: &Value) -> Error {
     let code = text(&[
         "/error/status",
         "/error/code",
+        "/error/errors/0/reason",
         "/errors/0/code",
         "/code",
         "/error",
@@ -415,16 +422,34 @@ mod tests {
     fn refusals_of_three_clouds() {
         let request = Request::get("https://a.example.com/b");
         for (body, code, message) in [
-            (json!({"error": {"code": "AuthorizationFailed", "message": "no"}}), "AuthorizationFailed", "no"),
-            (json!({"error": {"code": 404, "status": "NOT_FOUND", "message": "no"}}), "NOT_FOUND", "no"),
-            (json!({"errors": [{"code": "not_found", "message": "no"}]}), "not_found", "no"),
+            (
+                json!({"error": {"code": "AuthorizationFailed", "message": "no"}}),
+                "AuthorizationFailed",
+                "no",
+            ),
+            (
+                json!({"error": {"code": 404, "status": "NOT_FOUND", "message": "no"}}),
+                "NOT_FOUND",
+                "no",
+            ),
+            (
+                json!({"error": {"code": 404, "errors": [{"reason": "notFound"}], "message": "no"}}),
+                "notFound",
+                "no",
+            ),
+            (
+                json!({"errors": [{"code": "not_found", "message": "no"}]}),
+                "not_found",
+                "no",
+            ),
             (json!({"description": "no"}), "", "no"),
             (json!(null), "", ""),
         ] {
             let error = refused(&request, StatusCode::NOT_FOUND, &body);
             assert!(error.is_absent());
             assert_eq!(error.code(), code, "{body}");
-            let expected = format!("failed to send GET https://a.example.com/b: 404 {code}: {message}");
+            let expected =
+                format!("failed to send GET https://a.example.com/b: 404 {code}: {message}");
             assert_eq!(error.to_string(), expected);
         }
     }
@@ -453,6 +478,19 @@ mod tests {
                 error.is_denied(),
             ];
             assert_eq!(found, expected, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_post_without_a_document_says_that_it_is_empty() {
+        let token = Token {
+            value: String::new(),
+            valid_for: Duration::ZERO,
+        };
+        for (method, expected) in [(Method::POST, true), (Method::GET, false)] {
+            let request = Request::new(method, "https://a.example.com/b");
+            let built = request.build(&token).unwrap();
+            assert_eq!(built.headers().contains_key(CONTENT_LENGTH), expected);
         }
     }
 
