@@ -1,6 +1,7 @@
 //! `create` and `destroy` of infrastructure in clouds: networks, and identities of components.
 
 pub(crate) mod aws;
+pub(crate) mod gcp;
 
 use clap::Subcommand;
 
@@ -10,6 +11,9 @@ pub(crate) enum CreateInfra {
     /// A VPC with subnets, gateways, routes and private hosted zones on AWS
     #[command(after_help = include_str!("infra/aws/create_infra.txt"))]
     Aws(Box<aws::CreateInfraArgs>),
+    /// A network with a subnet, a firewall rule, a router and a NAT gateway on Google Cloud
+    #[command(after_help = include_str!("infra/gcp/create_infra.txt"))]
+    Gcp(Box<gcp::CreateInfraArgs>),
 }
 
 /// The clouds in which identities are created.
@@ -18,6 +22,9 @@ pub(crate) enum CreateIam {
     /// An identity provider, IAM roles and an instance profile on AWS
     #[command(after_help = include_str!("infra/aws/create_iam.txt"))]
     Aws(Box<aws::CreateIamArgs>),
+    /// A workload identity pool and service accounts on Google Cloud
+    #[command(after_help = include_str!("infra/gcp/create_iam.txt"))]
+    Gcp(Box<gcp::CreateIamArgs>),
 }
 
 /// The clouds in which networks are destroyed.
@@ -25,6 +32,8 @@ pub(crate) enum CreateIam {
 pub(crate) enum DestroyInfra {
     /// The VPC of a cluster on AWS, with all that is in it
     Aws(Box<aws::DestroyInfraArgs>),
+    /// The network of a cluster on Google Cloud
+    Gcp(Box<gcp::DestroyInfraArgs>),
 }
 
 /// The clouds in which identities are destroyed.
@@ -32,6 +41,8 @@ pub(crate) enum DestroyInfra {
 pub(crate) enum DestroyIam {
     /// The identity provider, IAM roles and instance profile of a cluster on AWS
     Aws(Box<aws::DestroyIamArgs>),
+    /// The workload identity pool and service accounts of a cluster on Google Cloud
+    Gcp(Box<gcp::DestroyIamArgs>),
 }
 
 // === impl CreateInfra ===
@@ -39,8 +50,10 @@ pub(crate) enum DestroyIam {
 impl CreateInfra {
     /// Creates it, or reports what would be created.
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        let Self::Aws(args) = self;
-        args.run()
+        match self {
+            Self::Aws(args) => args.run(),
+            Self::Gcp(args) => args.run(),
+        }
     }
 }
 
@@ -49,8 +62,10 @@ impl CreateInfra {
 impl CreateIam {
     /// Creates them, or reports what would be created.
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        let Self::Aws(args) = self;
-        args.run()
+        match self {
+            Self::Aws(args) => args.run(),
+            Self::Gcp(args) => args.run(),
+        }
     }
 }
 
@@ -59,8 +74,10 @@ impl CreateIam {
 impl DestroyInfra {
     /// Destroys it, or reports what would be destroyed.
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        let Self::Aws(args) = self;
-        args.run()
+        match self {
+            Self::Aws(args) => args.run(),
+            Self::Gcp(args) => args.run(),
+        }
     }
 }
 
@@ -69,7 +86,9 @@ impl DestroyInfra {
 impl DestroyIam {
     /// Destroys them, or reports what would be destroyed.
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        let Self::Aws(args) = self;
-        args.run()
+        match self {
+            Self::Aws(args) => args.run(),
+            Self::Gcp(args) => args.run(),
+        }
     }
 }

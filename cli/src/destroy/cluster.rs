@@ -1,6 +1,8 @@
 //! `destroy cluster`.
 
 mod aws;
+mod cloud;
+mod gcp;
 mod held;
 
 use std::fmt::Debug;
@@ -21,7 +23,9 @@ use crate::install::cluster::status_code;
 use crate::install::display::Display;
 use crate::install::{TargetArgs, runtime, time};
 use crate::waiting::{self, Gone};
-use aws::{AwsArgs, Cloud};
+use aws::AwsArgs;
+use cloud::{Cloud, Infrastructure};
+use gcp::GcpArgs;
 
 /// The platforms: that of the cluster must be given, so that no other cluster is destroyed by mistake.
 #[derive(Debug, Subcommand)]
@@ -32,6 +36,8 @@ pub(crate) enum Cluster {
     Aws(Box<AwsArgs>),
     /// A cluster on virtual machines of Azure; its network and its identities are kept
     Azure(ClusterArgs),
+    /// A cluster on virtual machines of Google Cloud, with the network and the service accounts that were created for it
+    Gcp(Box<GcpArgs>),
     /// A cluster on virtual machines of KubeVirt
     Kubevirt(ClusterArgs),
     /// A cluster on machines that users bring
@@ -93,6 +99,7 @@ impl Cluster {
             Self::Agent(args) => ("Agent", args),
             Self::Aws(args) => return args.run(),
             Self::Azure(args) => ("Azure", args),
+            Self::Gcp(args) => return args.run(),
             Self::Kubevirt(args) => ("KubeVirt", args),
             Self::None(args) => ("None", args),
             Self::PowerVs(args) => ("PowerVS", args),
@@ -104,13 +111,17 @@ impl Cluster {
 // === impl ClusterArgs ===
 
 impl ClusterArgs {
-    /// Destroys the cluster, and what `aws` says with it.
-    async fn destroy(&self, platform: &str, aws: Option<&AwsArgs>) -> anyhow::Result<()> {
+    /// Destroys the cluster, and the infrastructure with it.
+    async fn destroy(
+        &self,
+        platform: &str,
+        infrastructure: Option<Infrastructure<'_>>,
+    ) -> anyhow::Result<()> {
         let display = Display::new(self.quiet);
         let hosted = Hosted::connect(&self.target.access()).await?;
         let named = format!("HostedCluster {}/{}", self.namespace, self.name);
         let Some(cluster) = hosted.find(&self.namespace, &self.name).await? else {
-            let cloud = self.cloud(aws, self.infra_id.as_ref(), &Value::Null)?;
+            let cloud = self.cloud(infrastructure, self.infra_id.as_ref(), &Value::Null)?;
             self.destroy_leftovers(&hosted, &named, &display).await?;
             return match &cloud {
                 Some(cloud) if self.dry_run => cloud.report(&display).await,
@@ -133,7 +144,7 @@ impl ClusterArgs {
         }
         let spec = serde_json::to_value(&cluster.spec)?;
         // Without credentials nothing is begun.
-        let cloud = self.cloud(aws, infra_id, &spec)?;
+        let cloud = self.cloud(infrastructure, infra_id, &spec)?;
         if self.dry_run {
             self.report(&hosted, &display).await?;
             return match &cloud {
@@ -155,7 +166,7 @@ impl ClusterArgs {
         if let Some(infra_id) = infra_id {
             self.delete_made(&hosted, infra_id, &display).await?;
         }
-        if aws.is_some() {
+        if infrastructure.is_some() {
             held::release(&hosted, &self.namespace, &self.name).await?;
         }
         Ok(())
@@ -164,14 +175,14 @@ impl ClusterArgs {
     /// What is destroyed in the cloud, if anything is.
     fn cloud(
         &self,
-        aws: Option<&AwsArgs>,
+        infrastructure: Option<Infrastructure<'_>>,
         infra_id: Option<&String>,
         spec: &Value,
     ) -> anyhow::Result<Option<Cloud>> {
-        let Some((aws, infra_id)) = aws.zip(infra_id) else {
+        let Some((infrastructure, infra_id)) = infrastructure.zip(infra_id) else {
             return Ok(None);
         };
-        aws.cloud(infra_id, &self.name, spec)
+        infrastructure.cloud(infra_id, &self.name, spec)
     }
 
     /// What is left of a cluster that is gone, if its infrastructure is named.

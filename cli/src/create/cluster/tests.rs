@@ -157,6 +157,7 @@ fn resolved(cluster: &Cluster, program: Program) -> anyhow::Result<(Options, Par
         Cluster::Agent(of) => resolve(of, program),
         Cluster::Aws(of) => resolve(of, program),
         Cluster::Azure(of) => resolve(of, program),
+        Cluster::Gcp(of) => resolve(of, program),
         Cluster::Kubevirt(of) => resolve(of, program),
         Cluster::None(of) => resolve(of, program),
         Cluster::PowerVs(of) => resolve(of, program),
