@@ -126,7 +126,7 @@ async fn what_belongs_to_something_else_is_neither_used_nor_deleted() {
             assert!(error.contains("belongs to something else"), "{error}");
             assert!(error.contains("--infra-id"), "{error}");
             executor.destroy_network(REGION).await.unwrap();
-            assert_eq!(writes(&fake), [], "{path}");
+            assert_eq!(lines(writes(&fake)), [""; 0], "{path}");
             assert_eq!(fake.snapshot(), before);
         }
     }
@@ -145,7 +145,7 @@ async fn a_subnet_with_another_range_is_refused() {
         .unwrap_err()
         .to_string();
     assert!(error.contains("--vpc-cidr 10.0.0.0/24"), "{error}");
-    assert_eq!(writes(&fake), []);
+    assert_eq!(lines(writes(&fake)), [""; 0]);
 }
 
 #[tokio::test]
