@@ -23,15 +23,20 @@ pub(super) async fn post_form(
     url: &str,
     form: &[(&str, &str)],
 ) -> Result<Value, Error> {
-    let mut encoder = form_urlencoded::Serializer::new(String::new());
-    encoder.extend_pairs(form);
-    let body = Bytes::from(encoder.finish());
+    let body = encoded(form);
     let build = || {
         Request::post(url)
             .header(CONTENT_TYPE, FORM)
             .body(body.clone())
     };
     document(&Method::POST, url, http.send(build).await)
+}
+
+/// In a function of its own: an encoder cannot be kept while something is awaited.
+fn encoded(form: &[(&str, &str)]) -> Bytes {
+    let mut encoder = form_urlencoded::Serializer::new(String::new());
+    encoder.extend_pairs(form);
+    Bytes::from(encoder.finish())
 }
 
 /// The token of a response of a token endpoint.

@@ -67,7 +67,7 @@ pub(crate) struct CreateIamArgs {
     #[arg(long, value_name = "FILE", required_unless_present = "oidc_issuer_url")]
     oidc_jwks_file: Option<PathBuf>,
 
-    /// URL of the issuer of tokens [default: https://hypershift-ID-oidc, which needs no server]
+    /// URL of the issuer of tokens [default: one that is made of the infra ID and needs no server]
     #[arg(long, value_name = "URL")]
     oidc_issuer_url: Option<String>,
 

@@ -1,7 +1,6 @@
 //! Creates the network of a cluster: a network with a subnet, a firewall rule, and a router with a NAT gateway.
 
 use anyhow::{Context as _, bail};
-use http::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use support::rest::{Calls, Error, Request};
@@ -180,7 +179,7 @@ impl<C: Calls> Executor<'_, C> {
         network: &Network<'_>,
         kind: Kind,
     ) -> Result<(), Error> {
-        let delete = Request::new(Method::DELETE, network.url(kind));
+        let delete = Request::delete(network.url(kind));
         self.make(&delete, &network.place(kind)).await
     }
 

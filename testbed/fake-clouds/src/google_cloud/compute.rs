@@ -131,7 +131,7 @@ impl Compute {
             return not_found(path);
         };
         for (field, value) in patch.as_object().into_iter().flatten() {
-            resource[field.as_str()] = value.clone();
+            resource[field.as_str()].clone_from(value);
         }
         self.begin(path.to_owned(), Kind::Patch)
     }

@@ -95,7 +95,7 @@ impl Policy {
             .iter_mut()
             .filter_map(|it| it.get_mut("members")?.as_array_mut());
         for member in members.flatten().filter(|member| **member == live) {
-            *member = deleted.clone();
+            member.clone_from(&deleted);
             self.changes += 1;
         }
     }
