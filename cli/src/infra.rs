@@ -2,6 +2,7 @@
 
 pub(crate) mod aws;
 pub(crate) mod azure;
+pub(crate) mod gcp;
 pub(crate) mod power_vs;
 
 use clap::Subcommand;
@@ -18,6 +19,9 @@ pub(crate) enum CreateInfra {
     /// A workspace, a VPC, the transit gateway between them, and API keys of components on Power VS of IBM Cloud
     #[command(name = "powervs", after_help = include_str!("infra/power_vs/create_infra.txt"))]
     PowerVs(Box<power_vs::CreateInfraArgs>),
+    /// A network with a subnet, a firewall rule, a router and a NAT gateway on Google Cloud
+    #[command(after_help = include_str!("infra/gcp/create_infra.txt"))]
+    Gcp(Box<gcp::CreateInfraArgs>),
 }
 
 /// The clouds in which identities are created.
@@ -29,6 +33,9 @@ pub(crate) enum CreateIam {
     /// Managed identities with federated credentials on Azure
     #[command(after_help = include_str!("infra/azure/create_iam.txt"))]
     Azure(Box<azure::CreateIamArgs>),
+    /// A workload identity pool and service accounts on Google Cloud
+    #[command(after_help = include_str!("infra/gcp/create_iam.txt"))]
+    Gcp(Box<gcp::CreateIamArgs>),
 }
 
 /// The clouds in which networks are destroyed.
@@ -41,6 +48,8 @@ pub(crate) enum DestroyInfra {
     /// What create infra powervs has created, and what the cluster has left there
     #[command(name = "powervs")]
     PowerVs(Box<power_vs::DestroyInfraArgs>),
+    /// The network of a cluster on Google Cloud
+    Gcp(Box<gcp::DestroyInfraArgs>),
 }
 
 /// The clouds in which identities are destroyed.
@@ -50,6 +59,8 @@ pub(crate) enum DestroyIam {
     Aws(Box<aws::DestroyIamArgs>),
     /// The identities of a cluster on Azure, with their role assignments
     Azure(Box<azure::DestroyIamArgs>),
+    /// The workload identity pool and service accounts of a cluster on Google Cloud
+    Gcp(Box<gcp::DestroyIamArgs>),
 }
 
 // === impl CreateInfra ===
@@ -61,6 +72,7 @@ impl CreateInfra {
             Self::Aws(args) => args.run(),
             Self::Azure(args) => args.run(),
             Self::PowerVs(args) => args.run(),
+            Self::Gcp(args) => args.run(),
         }
     }
 }
@@ -73,6 +85,7 @@ impl CreateIam {
         match self {
             Self::Aws(args) => args.run(),
             Self::Azure(args) => args.run(),
+            Self::Gcp(args) => args.run(),
         }
     }
 }
@@ -86,6 +99,7 @@ impl DestroyInfra {
             Self::Aws(args) => args.run(),
             Self::Azure(args) => args.run(),
             Self::PowerVs(args) => args.run(),
+            Self::Gcp(args) => args.run(),
         }
     }
 }
@@ -98,6 +112,7 @@ impl DestroyIam {
         match self {
             Self::Aws(args) => args.run(),
             Self::Azure(args) => args.run(),
+            Self::Gcp(args) => args.run(),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Method, StatusCode};
 use serde_json::Value;
 use tokio::sync::Mutex;
@@ -209,6 +209,10 @@ impl Request {
             request = request.header(*name, value);
         }
         if self.body.is_null() {
+            if self.method == Method::POST {
+                // Clients send no length of what is empty, and servers refuse a POST without one.
+                request = request.header(CONTENT_LENGTH, "0");
+            }
             return request.body(Bytes::new());
         }
         if !self.headers.contains_key(CONTENT_TYPE.as_str()) {
@@ -374,7 +378,7 @@ fn is_xml(headers: &HeaderMap) -> bool {
 }
 
 /// The error of a response. Clouds differ in where its code and its message are: `error.code` and `error.message` of Azure,
-/// `error.status` of Google Cloud, `errors[0]` of IBM Cloud.
+/// `error.status` or `error.errors[0].reason` of Google Cloud, `errors[0]` of IBM Cloud.
 pub fn refused(request: &Request, status: StatusCode, body: &Value) -> Error {
     let text = |pointers: &[&str]| {
         let found = pointers.iter().find_map(|it| body.pointer(it)?.as_str());
@@ -383,6 +387,7 @@ pub fn refused(request: &Request, status: StatusCode, body: &Value) -> Error {
     let code = text(&[
         "/error/status",
         "/error/code",
+        "/error/errors/0/reason",
         "/errors/0/code",
         "/code",
         "/error",
@@ -433,6 +438,11 @@ mod tests {
             (
                 json!({"error": {"code": 404, "status": "NOT_FOUND", "message": "no"}}),
                 "NOT_FOUND",
+                "no",
+            ),
+            (
+                json!({"error": {"code": 404, "errors": [{"reason": "notFound"}], "message": "no"}}),
+                "notFound",
                 "no",
             ),
             (
@@ -490,6 +500,19 @@ mod tests {
             assert_eq!(is_xml(&headers), expected, "{kind}");
         }
         assert!(!is_xml(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn a_post_without_a_document_says_that_it_is_empty() {
+        let token = Token {
+            value: String::new(),
+            valid_for: Duration::ZERO,
+        };
+        for (method, expected) in [(Method::POST, true), (Method::GET, false)] {
+            let request = Request::new(method, "https://a.example.com/b");
+            let built = request.build(&token).unwrap();
+            assert_eq!(built.headers().contains_key(CONTENT_LENGTH), expected);
+        }
     }
 
     #[test]

@@ -45,6 +45,8 @@ pub(crate) enum Cluster {
     Aws(Box<AwsArgs>),
     /// A cluster on virtual machines of Azure, with the resource groups and the role assignments that were created for it
     Azure(Box<AzureArgs>),
+    /// A cluster on virtual machines of Google Cloud, with the network and the service accounts that were created for it
+    Gcp(Box<GcpArgs>),
     /// A cluster on virtual machines of KubeVirt
     Kubevirt(ClusterArgs),
     /// A cluster on machines that users bring
@@ -106,6 +108,7 @@ impl Cluster {
             Self::Agent(args) => ("Agent", args),
             Self::Aws(args) => return args.run(),
             Self::Azure(args) => return args.run(),
+            Self::Gcp(args) => return args.run(),
             Self::Kubevirt(args) => ("KubeVirt", args),
             Self::None(args) => ("None", args),
             Self::PowerVs(args) => return args.run(),

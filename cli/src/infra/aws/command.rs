@@ -324,7 +324,8 @@ fn signing_key(path: &Path) -> anyhow::Result<SigningKey> {
     Ok(key)
 }
 
-fn write(output: &impl Serialize, path: Option<&Path>) -> anyhow::Result<()> {
+/// Writes a description in JSON to a file, or to standard output.
+pub(crate) fn write(output: &impl Serialize, path: Option<&Path>) -> anyhow::Result<()> {
     let mut text = serde_json::to_string_pretty(output)?;
     text.push('\n');
     match path {
