@@ -1,6 +1,8 @@
 //! Private CRDs before a real API server: it takes those of every pinned module, as often as they are applied, and what
 //! is derived from its own standard CRDs is the same again.
 
+mod kinds;
+
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
@@ -26,6 +28,7 @@ async fn private_crds_of_pinned_modules_are_accepted() -> Result<()> {
 
 async fn scenario(testbed: &Testbed) -> Result<()> {
     let batches = tokio::task::spawn_blocking(read_modules).await??;
+    kinds::are_known(&batches).context("kinds that a migration moves")?;
 
     let step = testbed
         .progress

@@ -1,6 +1,8 @@
 //! A fake EC2: moto, which serves AWS's API, and a watcher that makes of each running instance a machine of the testbed.
 
+mod account;
 mod client;
+mod forwarder;
 mod server;
 
 use std::collections::HashMap;
@@ -18,6 +20,8 @@ use crate::progress::Progress;
 use crate::service::Service;
 use crate::work_dir::WorkDir;
 
+use forwarder::Forwarder;
+
 pub use client::{Cloud, EC2, Instance};
 
 /// How often instances are looked for.
@@ -34,6 +38,7 @@ pub struct FakeCloud {
     pub network: Network,
     watcher: JoinHandle<()>,
     guests: Arc<Mutex<HashMap<String, Guest>>>,
+    loopback: Forwarder,
     _service: Service,
 }
 
@@ -121,18 +126,30 @@ impl FakeCloud {
         let fixture = Fixture::new(testbed).await?;
         let guests = Arc::default();
         let watcher = tokio::spawn(watch(client.clone(), fixture, Arc::clone(&guests)));
+        let loopback = Forwarder::start(server::address(testbed)).await?;
         Ok(Self {
             client,
             network,
             watcher,
             guests,
+            loopback,
             _service: service,
         })
     }
 
-    /// The URL of its API, for pods and for us.
+    /// The URL of its API, for us.
     pub fn url(&self) -> String {
         self.client.url()
+    }
+
+    /// The URL of its API, for pods.
+    pub fn url_for_pods(&self) -> String {
+        url(server::LINK_LOCAL)
+    }
+
+    /// The URL of its API, for commands, which send no credentials in plain text over a network.
+    pub fn url_on_loopback(&self) -> String {
+        url(self.loopback.address())
     }
 
     /// The machines that run, by instance.

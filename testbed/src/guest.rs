@@ -166,7 +166,8 @@ impl Fixture {
     }
 
     fn network(&self, guest: &Guest, link: &str) -> Result<()> {
-        let own = format!("{}/24", guest.machine.address);
+        let address = guest.machine.address.to_string();
+        let own = format!("{address}/24");
         let gateway = self.gateway.to_string();
         // What a machine of that name left, if it was killed.
         drop(self.entry.run("ip", ["netns", "del", link]));
@@ -179,7 +180,11 @@ impl Fixture {
             &["-n", link, "addr", "add", &own, "dev", "eth0"],
             &["-n", link, "link", "set", "lo", "up"],
             &["-n", link, "link", "set", "eth0", "up"],
-            &["-n", link, "route", "add", "default", "via", &gateway],
+            // The gateway may have an address of another network: clusters that are created from nothing have their own.
+            &[
+                "-n", link, "route", "add", "default", "via", &gateway, "dev", "eth0", "onlink",
+            ],
+            &["route", "replace", &address, "dev", "nodes"],
         ] {
             self.entry.run("ip", line)?;
         }

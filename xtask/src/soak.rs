@@ -91,11 +91,12 @@ pub(crate) enum Soak {
         #[arg(long = "for", value_name = "TIME", default_value = "5m", value_parser = time)]
         period: Duration,
     },
-    /// Hosted clusters on standard types migrate automatically while their operator is killed. Some of them cannot
-    /// migrate: they keep working, report why, and migrate when they are fixed.
+    /// Hosted clusters of every platform on standard types migrate automatically while their operator is killed; then one
+    /// of each platform is rolled back. Some of them cannot migrate: they keep working, report why, and migrate when they
+    /// are fixed. No cloud and no provider is there: the objects that providers leave are written by the test.
     MigrationFleet {
-        /// How many clusters there are.
-        #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = clap::value_parser!(u32).range(5..=200))]
+        /// How many clusters there are: four that cannot migrate, and the others on one platform after the other.
+        #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = clap::value_parser!(u32).range(12..=200))]
         clusters: u32,
         /// How often the operator is killed.
         #[arg(long, value_name = "NUMBER", default_value_t = 20)]

@@ -12,6 +12,7 @@ mod configured;
 mod configured_files;
 mod configured_pools;
 mod control_plane;
+mod from_nothing;
 mod observe;
 mod pod_security;
 mod pools;
@@ -115,6 +116,14 @@ async fn nodes_have_each_kind_of_configuration() -> Result<()> {
     hosted::play_with_machine_config(builder, configured::scenario).await
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: cargo xtask soak life"]
+async fn a_cluster_is_created_in_an_empty_account() -> Result<()> {
+    let _turn = TURN.lock().await;
+    let builder = NodeTestbed::builder("hosted-cluster-nothing");
+    hosted::play(builder, from_nothing::scenario).await
+}
+
 /// A pool of an older minor version joins; then all of the cluster gets a newer release.
 async fn upgrade(fixture: &Fixture, cluster: &Cluster<'_>, guest: &Guest) -> Result<()> {
     let registry = &fixture.testbed.registry;
@@ -126,7 +135,7 @@ async fn upgrade(fixture: &Fixture, cluster: &Cluster<'_>, guest: &Guest) -> Res
 }
 
 /// The groups that its Cluster API objects are in.
-fn capi_types() -> Result<CapiTypes> {
+pub(crate) fn capi_types() -> Result<CapiTypes> {
     match std::env::var(TYPES).as_deref() {
         Err(_) | Ok("private") => Ok(CapiTypes::Private),
         Ok("standard") => Ok(CapiTypes::Standard),

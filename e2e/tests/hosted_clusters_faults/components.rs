@@ -4,21 +4,10 @@ use control_plane_operator::components;
 
 use crate::hosted_clusters_faults::platforms;
 
-/// Components that no cluster has: the API does not offer their platforms. Their workloads are written as all others are.
-const UNOFFERED: [&str; 2] = [
-    "gcp-cloud-controller-manager",
-    "openstack-cloud-controller-manager",
-];
-
-/// Components that no public cluster on AWS has.
-fn absent() -> impl Iterator<Item = &'static str> {
-    platforms::components().chain(UNOFFERED)
-}
-
-/// All others, sorted.
+/// The components that a public cluster on AWS has, sorted.
 pub(crate) fn expected() -> Vec<&'static str> {
     let declared = components::all().iter().map(|component| component.name);
-    let is_present = |name: &&str| absent().all(|absent| absent != *name);
+    let is_present = |name: &&str| platforms::components().all(|absent| absent != *name);
     let mut all: Vec<_> = declared.filter(is_present).collect();
     all.sort_unstable();
     all
@@ -27,8 +16,11 @@ pub(crate) fn expected() -> Vec<&'static str> {
 #[test]
 fn absent_components_are_declared() {
     let all: Vec<_> = components::all().iter().map(|it| it.name).collect();
-    for name in absent() {
+    for name in platforms::components() {
         assert!(all.contains(&name), "{name} is no component");
     }
-    assert_eq!(expected().len() + absent().count(), all.len());
+    assert_eq!(
+        expected().len() + platforms::components().count(),
+        all.len()
+    );
 }

@@ -5,6 +5,7 @@
 //! and the HostedControlPlane is changed in its place, without the rule of its CRD that refuses that.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
@@ -30,7 +31,7 @@ struct Platform {
     components: &'static [&'static str],
 }
 
-const PLATFORMS: [Platform; 4] = [
+const PLATFORMS: [Platform; 6] = [
     Platform {
         name: "private AWS",
         change: private_aws,
@@ -54,9 +55,20 @@ const PLATFORMS: [Platform; 4] = [
         change: power_vs,
         components: &["powervs-cloud-controller-manager"],
     },
+    Platform {
+        name: "GCP",
+        change: gcp,
+        components: &["gcp-cloud-controller-manager"],
+    },
+    Platform {
+        name: "OpenStack",
+        change: openstack,
+        components: &["openstack-cloud-controller-manager"],
+    },
 ];
 
 const CRDS: Resource<'_> = Resource::new("apiextensions.k8s.io/v1", "customresourcedefinitions");
+const CONTROL_PLANE_CRD: &str = "hostedcontrolplanes.hypershift.openshift.io";
 const RULES: &str = "x-kubernetes-validations";
 /// The message of the rule that a cluster stays on its platform.
 const RULE: &str = "the platform is chosen once";
@@ -87,10 +99,16 @@ pub(crate) async fn scenario(fixture: &Fixture<'_>, replicas: &mut Replicas<'_>)
     life::delete(fixture, replicas).await.context("delete")
 }
 
-/// Removes the rule of the CRD that a control plane stays on its platform.
+/// Has the CRD of the technology preview, which has all platforms, without the rule that a control plane stays on its.
 async fn allow_moves(admin: &ApiClient) -> Result<()> {
-    let path = format!("{}/hostedcontrolplanes.hypershift.openshift.io", CRDS.all());
+    let path = format!("{}/{CONTROL_PLANE_CRD}", CRDS.all());
     let mut crd = admin.get(&path).await?;
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests/crds-tech-preview");
+    let preview = directory.join(format!("{CONTROL_PLANE_CRD}.yaml"));
+    let text = std::fs::read_to_string(&preview)
+        .with_context(|| format!("cannot read {}", preview.display()))?;
+    let preview: Value = serde_saphyr::from_str(&text)?;
+    crd["spec"]["versions"] = preview["spec"]["versions"].clone();
     let removed = without_rules(&mut crd["spec"], RULE);
     ensure!(removed > 0, "no rule of the CRD says: {RULE}");
     admin.replace(&path, &crd).await?;
@@ -230,7 +248,7 @@ fn replaced(original: &Value, change: &Value) -> Value {
     platform
 }
 
-const PLATFORM_FIELDS: [&str; 4] = ["aws", "azure", "kubevirt", "powervs"];
+const PLATFORM_FIELDS: [&str; 6] = ["aws", "azure", "gcp", "kubevirt", "openstack", "powervs"];
 
 fn merge(target: &mut Value, change: &Value) {
     match (target, change) {
@@ -303,6 +321,41 @@ fn power_vs() -> Value {
     })
 }
 
+fn gcp() -> Value {
+    let email = |account: &str| format!("{account}@my-project.iam.gserviceaccount.com");
+    json!({
+        "type": "GCP",
+        "gcp": {
+            "project": "my-project",
+            "region": "us-central1",
+            "networkConfig": {
+                "network": { "name": "my-network" },
+                "privateServiceConnectSubnet": { "name": "psc" },
+            },
+            "workloadIdentity": {
+                "projectNumber": "123456789012",
+                "poolID": "my-pool",
+                "providerID": "my-provider",
+                "serviceAccountsEmails": {
+                    "nodePool": email("node-pool"),
+                    "controlPlane": email("control-plane"),
+                    "cloudController": email("cloud-controller"),
+                    "storage": email("storage"),
+                    "imageRegistry": email("image-registry"),
+                    "network": email("network"),
+                },
+            },
+        },
+    })
+}
+
+fn openstack() -> Value {
+    json!({
+        "type": "OpenStack",
+        "openstack": { "identityRef": { "name": "pull-secret", "cloudName": "openstack" } },
+    })
+}
+
 #[test]
 fn nothing_of_another_platform_is_left() {
     let original = json!({ "type": "AWS", "aws": { "region": "us-east-1" } });
@@ -312,7 +365,7 @@ fn nothing_of_another_platform_is_left() {
     assert_eq!(there["kubevirt"]["generateID"], "x7k2p");
     let back = replaced(&original, &json!({}));
     assert_eq!(back["aws"], original["aws"]);
-    for field in ["azure", "kubevirt", "powervs"] {
+    for field in ["azure", "gcp", "kubevirt", "openstack", "powervs"] {
         assert_eq!(back.get(field), Some(&Value::Null), "{field}");
     }
     let private = replaced(&original, &private_aws());

@@ -1,13 +1,15 @@
 //! What a user at a terminal sees and does.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use api::group::{self, CapiTypes};
-use testbed::capi_storage;
 use testbed::migration::object_snapshot::ObjectSnapshot;
 use testbed::migration::raised;
+use testbed::service_account::ensure_namespace;
 use testbed::testbed::Testbed;
+use testbed::{capi_storage, fixtures};
 
 use crate::migration_fleet::fixture::Fixture;
+use crate::migration_fleet::machines;
 use crate::migration_fleet::member::Member;
 
 /// M15: `migrate plan` lists what there is, and writes nothing.
@@ -57,21 +59,46 @@ pub(crate) async fn groups(testbed: &Testbed, fixture: &Fixture) -> Result<()> {
     let namespace = "elsewhere";
     raised::raise(&testbed.admin, namespace, "its-own", 2).await?;
     let before = ObjectSnapshot::of(&fixture.client, namespace).await?;
-    let (from, to) = (
-        group::core(CapiTypes::Standard),
-        group::core(CapiTypes::Private),
-    );
-    let words = ["migrate", "groups", "--from", &from, "--to", &to];
+    move_groups(testbed, fixture, namespace, CapiTypes::Private).await?;
+    let after = ObjectSnapshot::of(&fixture.client, namespace).await?;
+    before.same_as(&after)?;
+    step.done_with(&format!("{} objects", before.moved.len()));
+    Ok(())
+}
+
+/// The kinds of Google Cloud are moved there and back: the operator makes no clusters of them.
+pub(crate) async fn groups_of_google_cloud(testbed: &Testbed, fixture: &Fixture) -> Result<()> {
+    let step = testbed
+        .progress
+        .step("hypershift migrate groups, for Google Cloud");
+    let (admin, namespace) = (&testbed.admin, "google-cloud");
+    ensure_namespace(admin, namespace).await?;
+    raised::has_its_own(admin, namespace).await?;
+    let objects = fixtures::render("fleet/gcp", &[("NAMESPACE", namespace)])?;
+    machines::leave(admin, objects).await?;
+    let before = ObjectSnapshot::of(&fixture.client, namespace).await?;
+    for to in [CapiTypes::Private, CapiTypes::Standard] {
+        move_groups(testbed, fixture, namespace, to).await?;
+        let after = ObjectSnapshot::of(&fixture.client, namespace).await?;
+        before.same_as(&after).with_context(|| format!("to {to}"))?;
+    }
+    step.done_with(&format!("{} objects", before.moved.len()));
+    Ok(())
+}
+
+/// Moves the objects of a namespace, and checks that none is left.
+async fn move_groups(
+    testbed: &Testbed,
+    fixture: &Fixture,
+    namespace: &str,
+    to: CapiTypes,
+) -> Result<()> {
+    let [source, target] = [to.other(), to].map(group::core);
+    let words = ["migrate", "groups", "--from", &source, "--to", &target];
     let rest = ["--namespace", namespace, "--controllers-are-stopped"];
     let mut words: Vec<_> = words.into_iter().chain(rest).collect();
     words.extend(["--calm", "1s"]);
     fixture.does(&words).await?;
-    let after = ObjectSnapshot::of(&fixture.client, namespace).await?;
-    before.same_as(&after)?;
-    let within = format!("/{namespace}/");
-    let left = capi_storage::objects(&testbed.control_plane.etcd, CapiTypes::Standard).await?;
-    let left: Vec<_> = left.iter().filter(|key| key.contains(&within)).collect();
-    ensure!(left.is_empty(), "m20a: {left:?} are left");
-    step.done_with(&format!("{} objects", before.moved.len()));
-    Ok(())
+    let stored = capi_storage::within(&testbed.control_plane.etcd, namespace).await?;
+    stored.are_only_on(to).context("m20a")
 }

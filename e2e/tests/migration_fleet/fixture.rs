@@ -4,18 +4,20 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
+use testbed::agents;
 use testbed::cargo::{Program, command_line};
 use testbed::client::{ApiClient, Patch, Resource};
 use testbed::control_plane::Endpoint;
 use testbed::migration::client;
 use testbed::operator::{self, Identity, Operator, Replica, SOON, Server, Times, value};
 use testbed::service_account::{ServiceAccount, ensure_namespace};
-use testbed::simulation::{Releases, Simulation, install_kinds};
+use testbed::simulation::{Releases, Simulation, install_all_kinds, install_kinds};
 use testbed::terminal;
 use testbed::testbed::Testbed;
 use testbed::wait;
 use tokio::process::Command;
 
+use crate::migration_fleet::infra_cluster::InfraCluster;
 use crate::migration_fleet::trail::Trail;
 
 /// Namespace of HostedClusters.
@@ -37,9 +39,35 @@ const CONFIG_MAPS: Resource<'_> = Resource::new("v1", "configmaps");
 const SWITCH: &str = "private-capi-migration";
 const COUNT: &str = "hypershift_private_capi_hosted_clusters";
 
+/// Further flags of operators that make clusters on every platform.
+const ALL_PLATFORMS: [(&str, &str); 3] = [
+    ("feature-set", "TechPreviewNoUpgrade"),
+    (
+        "agent-capi-provider-image",
+        "images.example.com/capi-agent:v1",
+    ),
+    (
+        "kubevirt-capi-provider-image",
+        "images.example.com/capi-kubevirt:v1",
+    ),
+];
+
+/// Where the clusters of a fleet are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Platforms {
+    /// On AWS.
+    Aws,
+    /// On all platforms, the technology preview's included.
+    All,
+}
+
 /// All of it.
 pub(crate) struct Fixture {
     pub(crate) release: String,
+    /// The same for nodes with processors of the Power architecture.
+    pub(crate) power: String,
+    /// Where virtual machines run.
+    pub(crate) infra_cluster: InfraCluster,
     pub(crate) control_plane_operator: PathBuf,
     /// For those who look at objects as the tests do.
     pub(crate) client: kube::Client,
@@ -59,28 +87,36 @@ pub(crate) struct Fixture {
 // === impl Fixture ===
 
 impl Fixture {
-    pub(crate) async fn prepare(testbed: &mut Testbed) -> Result<Self> {
-        install_kinds(testbed).await?;
+    pub(crate) async fn prepare(testbed: &mut Testbed, platforms: Platforms) -> Result<Self> {
+        match platforms {
+            Platforms::Aws => install_kinds(testbed).await?,
+            Platforms::All => install_all_kinds(testbed).await?,
+        }
         let manager = &mut testbed.control_plane.controller_manager;
         manager.add_flag("controllers", CONTROLLERS);
         testbed.start_controller_manager().await?;
         ensure_namespace(&testbed.admin, NAMESPACE).await?;
+        ensure_namespace(&testbed.admin, agents::NAMESPACE).await?;
+        agents::allow_consumer(&testbed.admin, agents::NAMESPACE, NAMESPACE).await?;
         let program = operator::build(&testbed.progress).await?;
         let own = Program::dev("control-plane-operator", "control-plane-operator");
         let own = own.find(BINARY_VARIABLE, &testbed.progress).await?;
         let command = command_line(&testbed.progress).await?;
         let releases = Releases::start(testbed).await?;
         let release = releases.push("4.22.0").await?;
+        let power = releases.push_for("4.22.0", "ppc64le").await?;
         let registry = releases.address();
         let identity = async |which| {
             let identity = Identity::create(testbed, which, &program).await?;
-            anyhow::Ok(
-                identity
-                    .with_flag("insecure-registries", &registry)
-                    .with_flag("capi-proxy-image", PROXY)
-                    .with_flag("migration-concurrency", "1")
-                    .with_flag("migration-health-period", WELL),
-            )
+            let identity = identity
+                .with_flag("insecure-registries", &registry)
+                .with_flag("capi-proxy-image", PROXY)
+                .with_flag("migration-concurrency", "1")
+                .with_flag("migration-health-period", WELL);
+            let further = ALL_PLATFORMS.iter().filter(|_| platforms == Platforms::All);
+            anyhow::Ok(further.fold(identity, |identity, (name, value)| {
+                identity.with_flag(name, *value)
+            }))
         };
         let identities = [
             identity(Operator::Private).await?,
@@ -89,6 +125,8 @@ impl Fixture {
         let (sre, kubeconfig) = testbed.superuser(operator::NAMESPACE, "sre").await?;
         Ok(Self {
             release,
+            power,
+            infra_cluster: InfraCluster::start(testbed).await?,
             control_plane_operator: own,
             client: client(testbed.control_plane.admin_kubeconfig()).await?,
             trail: Trail::begin(&testbed.admin),

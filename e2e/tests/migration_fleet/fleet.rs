@@ -1,37 +1,50 @@
-//! A fleet of which some cannot migrate: the others do, and these work on as they are until they are fixed.
+//! A fleet with clusters of every platform, of which some cannot migrate: the others do, and these work on as they are until
+//! they are fixed.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use api::annotations::{MIGRATION_FAILED, MIGRATION_FAILURE_MESSAGE};
+use api::annotations::{MIGRATION_FAILED, MIGRATION_FAILURE_MESSAGE, MIGRATION_HOLD};
 use api::group::CapiTypes;
 use futures::future::try_join_all;
 use serde_json::json;
+use testbed::audit::Mark;
+use testbed::client::ApiClient;
 use testbed::migration::object_snapshot::ObjectSnapshot;
 use testbed::testbed::Testbed;
 use testbed::wait;
 
+use crate::migration_fleet::deletions::Deletions;
 use crate::migration_fleet::fixture::Fixture;
-use crate::migration_fleet::killed;
 use crate::migration_fleet::member::Member;
+use crate::migration_fleet::platform::Platform;
 use crate::migration_fleet::poison::Poison;
-use crate::migration_fleet::same::same;
+use crate::migration_fleet::same::{at_rest, stays};
+use crate::migration_fleet::{commands, killed, machines};
 
-/// How many clusters, unless the variable says another number: healthy ones beside one of each poison.
-const SIZE: usize = 9;
+/// How many clusters, unless the variable says another number: a healthy one of each platform beside one of each poison.
+const SIZE: usize = 12;
 const SIZE_VARIABLE: &str = "HYPERSHIFT_FLEET";
 /// How many are made, or looked at, at a time.
 const AT_A_TIME: usize = 6;
 /// How many migrate at a time.
-const CONCURRENCY: &str = "4";
+pub(crate) const CONCURRENCY: &str = "4";
 /// How long one cluster of the fleet may take, on a busy machine.
-const EACH: Duration = Duration::from_secs(30);
+pub(crate) const EACH: Duration = Duration::from_secs(30);
+/// Who deletes what has lost its owners.
+const GARBAGE_COLLECTOR: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
 
 /// A member, what keeps it from migrating, and what it consisted of before.
 pub(crate) struct Case {
     pub(crate) member: Member,
     pub(crate) poison: Option<Poison>,
     before: Option<ObjectSnapshot>,
+}
+
+/// What must not happen while clusters migrate.
+pub(crate) struct Guard {
+    deletions: Deletions,
+    mark: Mark,
 }
 
 pub(crate) async fn scenario(testbed: &mut Testbed, fixture: &mut Fixture) -> Result<()> {
@@ -41,6 +54,7 @@ pub(crate) async fn scenario(testbed: &mut Testbed, fixture: &mut Fixture) -> Re
     fixture.install_legacy(testbed).await?;
     let mut cases = cases()?;
     make(testbed, fixture, &mut cases).await?;
+    let guard = Guard::begin(testbed)?;
     // Without a legacy cluster, it would delete operator-legacy.
     fixture.install_private(testbed).await?;
 
@@ -67,7 +81,13 @@ pub(crate) async fn scenario(testbed: &mut Testbed, fixture: &mut Fixture) -> Re
     migration_metrics_add_up(fixture, &cases).await?;
     poisoned_ones_work(testbed, fixture, &cases).await?;
     fixed(testbed, fixture, &mut cases).await?;
-    fixture.legacy_goes(&testbed.admin).await
+    fixture.legacy_goes(&testbed.admin).await?;
+    guard.check(testbed, &cases)?;
+    go_back(testbed, fixture, &cases).await?;
+    guard.check(testbed, &cases)?;
+    commands::groups_of_google_cloud(testbed, fixture)
+        .await
+        .context("Google Cloud")
 }
 
 fn cases() -> Result<Vec<Case>> {
@@ -77,40 +97,94 @@ fn cases() -> Result<Vec<Case>> {
     };
     let poisons = Poison::ALL;
     ensure!(size > poisons.len(), "{size} clusters are no fleet");
-    let cases = (0..size).map(|number| Case {
-        member: Member::new(format!("fleet-{number:02}")),
+    let mut platforms = Platform::ALL.into_iter().cycle();
+    let cases = (0..size).map(|number| {
+        let name = format!("fleet-{number:02}");
         // The poisoned ones are the oldest: they must not hold up the others.
-        poison: poisons.get(number).copied(),
-        before: None,
+        match poisons.get(number) {
+            Some(poison) => Case {
+                poison: Some(*poison),
+                ..Case::of(Member::new(name, Platform::Aws))
+            },
+            None => Case::of(Member::new(name, platforms.next().unwrap_or(Platform::Aws))),
+        }
     });
     Ok(cases.collect())
 }
 
-async fn make(testbed: &Testbed, fixture: &Fixture, cases: &mut [Case]) -> Result<()> {
+pub(crate) async fn make(testbed: &Testbed, fixture: &Fixture, cases: &mut [Case]) -> Result<()> {
     let step = testbed.progress.step("operator-legacy makes a fleet");
     let admin = &testbed.admin;
     for some in cases.chunks_mut(AT_A_TIME) {
         for case in some.iter() {
             case.member.create(admin, fixture).await?;
         }
-        try_join_all(some.iter().map(|case| case.member.comes_up(admin))).await?;
-        for case in some {
-            if let Some(poison) = case.poison {
-                let given = poison.give(admin, &case.member).await;
-                given.with_context(|| format!("{poison:?}"))?;
-            }
-            case.before = Some(case.member.object_snapshot(fixture).await?);
-        }
+        try_join_all(some.iter_mut().map(|case| case.comes_up(admin, fixture))).await?;
     }
     step.done_with(&format!("{} clusters", cases.len()));
     Ok(())
 }
 
+// === impl Guard ===
+
+impl Guard {
+    pub(crate) fn begin(testbed: &Testbed) -> Result<Self> {
+        Ok(Self {
+            deletions: Deletions::watch(&testbed.admin),
+            mark: testbed.control_plane.audit.mark()?,
+        })
+    }
+
+    /// No provider would have deleted anything, and nothing has lost its owners.
+    pub(crate) fn check(&self, testbed: &Testbed, cases: &[Case]) -> Result<()> {
+        self.deletions.are_none()?;
+        let namespaces: Vec<_> = cases.iter().map(|case| case.member.namespace()).collect();
+        let events = testbed.control_plane.audit.since(self.mark)?.into_iter();
+        let collected = events.filter(|event| {
+            event.verb == "delete"
+                && event.user.username == GARBAGE_COLLECTOR
+                && namespaces.contains(&event.object_ref.namespace)
+        });
+        let collected: Vec<_> = collected.map(|event| event.summary()).collect();
+        ensure!(collected.is_empty(), "m04: {collected:#?}");
+        Ok(())
+    }
+}
+
 // === impl Case ===
 
 impl Case {
+    pub(crate) fn of(member: Member) -> Self {
+        Self {
+            member,
+            poison: None,
+            before: None,
+        }
+    }
+
+    /// Comes up with a machine, is poisoned, and is remembered.
+    async fn comes_up(&mut self, admin: &ApiClient, fixture: &Fixture) -> Result<()> {
+        let Self {
+            member,
+            poison,
+            before,
+        } = self;
+        let made = async {
+            member.comes_up(admin).await?;
+            machines::come_up(admin, member).await?;
+            if let Some(poison) = poison {
+                let given = poison.give(admin, member).await;
+                given.with_context(|| format!("{poison:?}"))?;
+            }
+            at_rest(fixture, member).await
+        };
+        let made = made.await;
+        *before = Some(made.with_context(|| format!("{} ({:?})", member.name, member.platform))?);
+        Ok(())
+    }
+
     /// Fails unless it is on private types for good, or stays on standard types and says why.
-    async fn has_ended(&self, testbed: &Testbed) -> Result<()> {
+    pub(crate) async fn has_ended(&self, testbed: &Testbed) -> Result<()> {
         let Some(poison) = self.poison else {
             self.member.is_on(testbed, CapiTypes::Private).await?;
             return self.member.is_at_rest(testbed).await;
@@ -131,11 +205,25 @@ impl Case {
         self.member.is_on(testbed, CapiTypes::Standard).await
     }
 
-    /// It is what it was.
-    async fn is_the_same(&self, fixture: &Fixture) -> Result<()> {
+    /// It is what it was, and all owners are there.
+    pub(crate) async fn is_the_same(&self, fixture: &Fixture) -> Result<()> {
+        let Member { name, platform } = &self.member;
         let before = self.before.as_ref().context("it was never whole")?;
-        let after = self.member.object_snapshot(fixture).await?;
-        same(before, &after).with_context(|| format!("m02: {}", self.member.name))
+        let stays = stays(fixture, &self.member, before).await;
+        stays.with_context(|| format!("m02: {name} ({platform:?})"))?;
+        self.member.has_its_owners(fixture).await
+    }
+
+    /// Fails unless it is on standard types again for good, and held there.
+    async fn is_back(&self, testbed: &Testbed) -> Result<()> {
+        self.member.is_on(testbed, CapiTypes::Standard).await?;
+        self.member.is_at_rest(testbed).await?;
+        let held = self
+            .member
+            .annotation(&testbed.admin, MIGRATION_HOLD)
+            .await?;
+        ensure!(held.as_deref() == Some("true"), "it is not held: {held:?}");
+        Ok(())
     }
 }
 
@@ -158,7 +246,7 @@ async fn migration_metrics_add_up(fixture: &Fixture, cases: &[Case]) -> Result<(
     })
     .await?;
     let counts = format!("{done} done, 0 pending, 0 active, {failed} failed");
-    crate::migration_fleet::commands::status_says(fixture, &counts).await
+    commands::status_says(fixture, &counts).await
 }
 
 /// M19: clusters that cannot migrate stay with operator-legacy.
@@ -204,5 +292,32 @@ async fn fixed(testbed: &Testbed, fixture: &Fixture, cases: &mut [Case]) -> Resu
     let said = fixture.does(&["migrate", "status"]).await?;
     ensure!(said.contains(" 0 failed"), "{said}");
     step.done();
+    Ok(())
+}
+
+/// M12: a cluster of each platform migrates to standard types, as it was.
+async fn go_back(testbed: &Testbed, fixture: &mut Fixture, cases: &[Case]) -> Result<()> {
+    let step = testbed
+        .progress
+        .step("one of each platform is rolled back on request");
+    let of = |platform: &Platform| cases.iter().find(|it| it.member.platform == *platform);
+    let chosen: Vec<_> = Platform::ALL.iter().filter_map(of).collect();
+    for case in &chosen {
+        let words = ["migrate", "rollback", "--name", case.member.name.as_str()];
+        fixture.does(&words).await?;
+    }
+    fixture.install_legacy(testbed).await?;
+    let patience = EACH * u32::try_from(chosen.len())?;
+    wait::until("all to be back", patience, async || {
+        for case in &chosen {
+            case.is_back(testbed).await?;
+        }
+        Ok(())
+    })
+    .await?;
+    for case in &chosen {
+        case.is_the_same(fixture).await?;
+    }
+    step.done_with(&format!("{} clusters", chosen.len()));
     Ok(())
 }

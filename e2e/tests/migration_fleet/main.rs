@@ -6,10 +6,15 @@
 
 mod commands;
 mod controllers;
+mod deletions;
 mod fixture;
 mod fleet;
+mod infra_cluster;
 mod killed;
+mod machines;
 mod member;
+mod platform;
+mod platforms;
 mod poison;
 mod same;
 mod trail;
@@ -20,7 +25,7 @@ use testbed::progress::Progress;
 use testbed::testbed::Testbed;
 use tokio::sync::Mutex;
 
-use fixture::Fixture;
+use fixture::{Fixture, Platforms};
 
 /// Two API servers at a time, with all that works on them, are more than two processors bear.
 static TURN: Mutex<()> = Mutex::const_new(());
@@ -36,15 +41,30 @@ async fn migration_and_rollback_preserve_a_cluster() -> Result<()> {
 }
 
 async fn one(testbed: &mut Testbed) -> Result<()> {
-    let mut fixture = Fixture::prepare(testbed).await?;
+    let mut fixture = Fixture::prepare(testbed, Platforms::Aws).await?;
     whole::scenario(testbed, &mut fixture).await?;
     commands::groups(testbed, &fixture)
         .await
         .context("migrate groups")
 }
 
-/// Many clusters, some of which cannot migrate, while their operator is killed.
-/// Checks M02, M19 and M20.
+/// A cluster of each platform migrates, with the objects that its provider leaves.
+/// Checks M01 and M04.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clusters_of_every_platform_migrate() -> Result<()> {
+    let _turn = TURN.lock().await;
+    let mut testbed = Testbed::start("migration-platforms", Progress::detect()).await?;
+    let outcome = every_platform(&mut testbed).await;
+    testbed.finish(outcome)
+}
+
+async fn every_platform(testbed: &mut Testbed) -> Result<()> {
+    let mut fixture = Fixture::prepare(testbed, Platforms::All).await?;
+    platforms::scenario(testbed, &mut fixture).await
+}
+
+/// Many clusters of all platforms, some of which cannot migrate, while their operator is killed.
+/// Checks M02, M12, M19 and M20.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: cargo xtask soak migration-fleet"]
 async fn a_fleet_migrates_automatically() -> Result<()> {
@@ -55,6 +75,6 @@ async fn a_fleet_migrates_automatically() -> Result<()> {
 }
 
 async fn many(testbed: &mut Testbed) -> Result<()> {
-    let mut fixture = Fixture::prepare(testbed).await?;
+    let mut fixture = Fixture::prepare(testbed, Platforms::All).await?;
     fleet::scenario(testbed, &mut fixture).await
 }

@@ -6,19 +6,23 @@ use api::annotations::{
     MIGRATION_IN_PROGRESS, MIGRATION_ROLLBACK, PRIVATE_CAPI_TYPES, SCOPE,
 };
 use api::group::{self, CapiTypes};
+use migration::groups::Direction;
 use serde_json::{Value, json};
 use testbed::client::{ApiClient, Patch, Resource};
 use testbed::conditions::{find, is_true, untrue};
-use testbed::migration::object_snapshot::ObjectSnapshot;
+use testbed::migration::object_snapshot::{ObjectSnapshot, owners_are_there};
+use testbed::migration::{Manner, executor};
 use testbed::operator::SOON;
 use testbed::testbed::Testbed;
 use testbed::{capi_storage, simulation, wait};
 
 use crate::migration_fleet::fixture::{Fixture, NAMESPACE};
+use crate::migration_fleet::platform::Platform;
 
 const HYPERSHIFT: &str = "hypershift.openshift.io/v1beta1";
 const HOSTED_CLUSTERS: Resource<'_> = Resource::new(HYPERSHIFT, "hostedclusters");
 const NODE_POOLS: Resource<'_> = Resource::new(HYPERSHIFT, "nodepools");
+const CLUSTERS: Resource<'_> = Resource::new("cluster.x-k8s.io/v1beta2", "clusters");
 const ROLES: Resource<'_> = Resource::new("rbac.authorization.k8s.io/v1", "roles");
 const BINDINGS: Resource<'_> = Resource::new("rbac.authorization.k8s.io/v1", "rolebindings");
 const DEPLOYMENTS: Resource<'_> = Resource::new("apps/v1", "deployments");
@@ -38,17 +42,21 @@ const TRANSIENT: [&str; 6] = [
     MIGRATION_ROLLBACK,
 ];
 
-/// It, by its name.
+/// It, by its name and platform.
 #[derive(Debug, Clone)]
 pub(crate) struct Member {
     pub(crate) name: String,
+    pub(crate) platform: Platform,
 }
 
 // === impl Member ===
 
 impl Member {
-    pub(crate) fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into() }
+    pub(crate) fn new(name: impl Into<String>, platform: Platform) -> Self {
+        Self {
+            name: name.into(),
+            platform,
+        }
     }
 
     pub(crate) fn path(&self) -> String {
@@ -65,13 +73,13 @@ impl Member {
         format!("{}-x7k2p", self.name)
     }
 
-    fn pool(&self) -> String {
+    pub(crate) fn pool(&self) -> String {
         format!("{}-workers", self.name)
     }
 
     /// Creates it on standard types, with a pool of one node.
     pub(crate) async fn create(&self, admin: &ApiClient, fixture: &Fixture) -> Result<()> {
-        let mut objects = simulation::desired(&self.name, &fixture.release)?;
+        let mut objects = self.platform.desired(&self.name, fixture)?;
         for object in &mut objects {
             if object["kind"] == "HostedCluster" {
                 object["metadata"]["annotations"] = json!({ SCOPE: "legacy" });
@@ -86,13 +94,20 @@ impl Member {
         self.is_made(admin).await
     }
 
-    /// Waits until it is available on standard types, and its pool is made.
+    /// Waits until it is available on standard types, and its objects of Cluster API are made.
     pub(crate) async fn is_made(&self, admin: &ApiClient) -> Result<()> {
         let what = format!("{} to be made", self.name);
         wait::until(&what, SOON * 2, async || {
             let cluster = self.seen(admin).await?;
             ensure!(is_true(&cluster, "Available"), "{}", untrue(&cluster));
-            self.replicas(admin, CapiTypes::Standard).await.map(drop)
+            if self.platform.has_machines() {
+                return self.replicas(admin, CapiTypes::Standard).await.map(drop);
+            }
+            if self.platform.kinds().is_some() {
+                let path = CLUSTERS.named(&self.namespace(), &self.infra());
+                admin.get(&path).await?;
+            }
+            Ok(())
         })
         .await
     }
@@ -140,6 +155,14 @@ impl Member {
         ObjectSnapshot::of(&fixture.client, &self.namespace()).await
     }
 
+    /// Fails unless all owners that its objects name are there.
+    pub(crate) async fn has_its_owners(&self, fixture: &Fixture) -> Result<()> {
+        let manner = Manner::default();
+        let mut executor = executor(&fixture.client, &self.namespace(), &manner).await?;
+        let snapshot = executor.survey(Direction::Forward).await?;
+        owners_are_there(snapshot).with_context(|| format!("m04: {}", self.name))
+    }
+
     /// An annotation of it.
     pub(crate) async fn annotation(&self, admin: &ApiClient, key: &str) -> Result<Option<String>> {
         let cluster = self.seen(admin).await?;
@@ -163,11 +186,16 @@ impl Member {
         );
         let condition = find(&cluster, "PrivateCAPITypes").context("it says nothing")?;
         ensure!(condition["status"] == status, "{}: {condition}", self.name);
-        let stored = capi_storage::within(&testbed.control_plane.etcd, &self.namespace()).await?;
-        let is_only_there = stored.are_only_on(capi_types);
-        is_only_there.with_context(|| format!("m20a: {}", self.name))?;
-        for name in ["cluster-api", "capi-provider"] {
-            self.has_proxy(admin, name, capi_types).await?;
+        if self.platform.kinds().is_some() {
+            let etcd = &testbed.control_plane.etcd;
+            let stored = capi_storage::within(etcd, &self.namespace()).await?;
+            let is_only_there = stored.are_only_on(capi_types);
+            is_only_there.with_context(|| format!("m20a: {}", self.name))?;
+        }
+        if self.platform.has_machines() {
+            for name in ["cluster-api", "capi-provider"] {
+                self.has_proxy(admin, name, capi_types).await?;
+            }
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ const ADMISSION: &str = "admissionregistration.k8s.io/v1";
 const BINDINGS: Resource<'_> = Resource::new("rbac.authorization.k8s.io/v1", "rolebindings");
 const QUOTAS: Resource<'_> = Resource::new("v1", "resourcequotas");
 /// The name of whatever is made here.
-const NAME: &str = "poison";
+pub(crate) const NAME: &str = "poison";
 /// The binding by which the operator takes its rights.
 const RIGHTS: &str = "private-capi-migration";
 const FINALIZER: &str = "test.example.com/held";

@@ -44,7 +44,7 @@ pub(crate) async fn stays(
 
 /// M01: what is moved is equal, and what is not is what it was. Controllers may have made something new beside it, and
 /// have other pods.
-pub(crate) fn same(before: &ObjectSnapshot, after: &ObjectSnapshot) -> Result<()> {
+fn same(before: &ObjectSnapshot, after: &ObjectSnapshot) -> Result<()> {
     let before = settled(before, |_| true);
     let after = settled(after, |name| before.others.contains_key(name));
     before.same_as(&after).context("m01")

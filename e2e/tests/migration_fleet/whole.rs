@@ -15,6 +15,7 @@ use crate::migration_fleet::commands;
 use crate::migration_fleet::controllers::Controllers;
 use crate::migration_fleet::fixture::Fixture;
 use crate::migration_fleet::member::Member;
+use crate::migration_fleet::platform::Platform;
 use crate::migration_fleet::same::{at_rest, stays};
 
 /// How long one thing may take. Generous: a busy machine is no failure.
@@ -23,7 +24,7 @@ const WITHIN: Duration = Duration::from_mins(3);
 const LOOK: Duration = Duration::from_millis(250);
 
 pub(crate) async fn scenario(testbed: &mut Testbed, fixture: &mut Fixture) -> Result<()> {
-    let member = Member::new("one");
+    let member = Member::new("one", Platform::Aws);
     let mut controllers = Controllers::new(fixture, &member);
     fixture.install_legacy(testbed).await?;
     comes_up(testbed, fixture, &member, &mut controllers).await?;

@@ -3,7 +3,7 @@
 mod gcp;
 mod ibm;
 mod openstack;
-mod server;
+pub(crate) mod server;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};

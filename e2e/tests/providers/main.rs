@@ -8,7 +8,7 @@
 //! Core managers use `v1beta2` of Cluster API's kinds and some providers `v1beta1`, so that reads of the latter are
 //! converted: behind the proxy, by the product's webhook.
 
-mod cloud;
+pub(crate) mod cloud;
 mod comparison;
 mod guest;
 mod kubevirt;

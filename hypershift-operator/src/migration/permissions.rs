@@ -92,10 +92,11 @@ fn rules(table: &GroupTable) -> Vec<Value> {
         }),
         // Owner references, and the finalizers of those that are owners.
         json!({ "apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "update", "patch"] }),
-        // An API server refuses an owner for an object that the writer may not delete.
+        // An API server refuses an owner for an object that the writer may not delete. Of the kinds that Cluster API's
+        // objects own, this operator may delete these only while it migrates.
         json!({
             "apiGroups": ["capi-provider.agent-install.openshift.io"],
-            "resources": ["agentmachines"],
+            "resources": ["agentclusters", "agentmachines"],
             "verbs": ["delete"],
         }),
         json!({

@@ -1,6 +1,6 @@
 //! What a plan reads from the server besides its objects: definitions, rights, quotas. Writes nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt, stream};
@@ -10,6 +10,7 @@ use crate::calls::{Calls, Depth};
 use crate::response::Rejection;
 use migration::failure::Reason;
 use migration::groups::Groups;
+use migration::inventory::{shared, target_key};
 use migration::journal::Failure;
 use migration::object::Resource;
 use migration::preflight::{Definition, Denied, Facts, Quota};
@@ -22,6 +23,8 @@ const QUESTIONS: usize = 8;
 const MOVING: [&str; 5] = ["create", "get", "list", "patch", "delete"];
 /// What is done with dependents.
 const REPARENTING: [&str; 2] = ["get", "patch"];
+/// What is done for the copies of objects of the whole cluster.
+const SHARING: [&str; 3] = ["create", "get", "patch"];
 
 /// One right.
 #[derive(Debug, Clone)]
@@ -134,7 +137,28 @@ fn rights(groups: &Groups, snapshot: &Snapshot, namespaces: &[String]) -> Vec<Ri
             }
         }
     }
+    rights.extend(rights_on_shared(groups, snapshot));
     rights
+}
+
+/// Those on the kinds of the whole cluster of which a copy lacks.
+fn rights_on_shared(groups: &Groups, snapshot: &Snapshot) -> Vec<Right> {
+    let missing = shared(groups, snapshot).into_iter().filter_map(|original| {
+        let target = target_key(groups, original.key())?;
+        let lacks = snapshot.get(&target).is_none();
+        let resource = snapshot.resource(&target.group, &target.kind);
+        resource.filter(|_| lacks)
+    });
+    let kinds: BTreeSet<_> = missing.collect();
+    let rights = kinds.into_iter().flat_map(|resource| {
+        SHARING.map(|verb| Right {
+            verb,
+            resource: Arc::clone(resource),
+            subresource: "",
+            namespace: String::new(),
+        })
+    });
+    rights.collect()
 }
 
 /// Whether an object of this kind has an owner that is moved.

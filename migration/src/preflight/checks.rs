@@ -28,11 +28,14 @@ pub(super) const ALL: [(&str, Check); 13] = [
     ("names-elsewhere", names_elsewhere),
 ];
 /// Annotations by which controllers say that they are in the middle of something.
-const UNDER_WAY: [&str; 3] = [
-    "clusterctl.cluster.x-k8s.io/block-move",
+const UNDER_WAY: [&str; 2] = [
     "controlplane.cluster.x-k8s.io/remediation-in-progress",
     "runtime.cluster.x-k8s.io/pending-hooks",
 ];
+/// Annotation for `clusterctl move`, which deletes what it has moved: a provider with another operator below it, such as the
+/// one for Azure, has it on its objects until they are paused and that operator is detached. A migration deletes nothing
+/// that a provider or another operator acts on, so it does not wait.
+const BLOCK_MOVE: &str = "clusterctl.cluster.x-k8s.io/block-move";
 /// Beginnings of the names of field managers that write what a repository says, whatever is there.
 const GITOPS: [&str; 5] = ["argocd", "flux", "gotk", "helm", "kustomize-controller"];
 
@@ -204,7 +207,20 @@ fn operations(case: &Case<'_>) -> Found {
             )));
         }
     }
+    found.extend(held_from_clusterctl(case));
     found
+}
+
+fn held_from_clusterctl(case: &Case<'_>) -> Option<(Severity, String)> {
+    let held = originals(case.groups, case.snapshot);
+    let mut held = held.filter(|original| original.annotation(BLOCK_MOVE).is_some());
+    let first = held.next()?;
+    let count = 1 + held.count();
+    Some(note(format!(
+        "{count} objects, the first of them {}, have annotation {BLOCK_MOVE}, for which clusterctl would wait; a \
+         migration need not",
+        first.key()
+    )))
 }
 
 fn references_resolve(case: &Case<'_>) -> Found {

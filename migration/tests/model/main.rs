@@ -15,6 +15,7 @@ mod server;
 
 mod crashes;
 mod figures;
+mod kinds;
 mod others;
 mod platforms;
 mod preflight;

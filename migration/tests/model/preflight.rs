@@ -147,7 +147,7 @@ fn migrating_paused_and_managed_objects_are_reported() {
         body["metadata"]["managedFields"][0]["manager"] = "argocd-controller".into();
     });
     server.change(&key("Machine", "w-0"), |body| {
-        body["metadata"]["annotations"]["clusterctl.cluster.x-k8s.io/block-move"] = "".into();
+        body["metadata"]["annotations"]["runtime.cluster.x-k8s.io/pending-hooks"] = "".into();
         body["status"] = json!({});
     });
     let fake_cluster = FakeCluster::new(server, migration::groups::Direction::Forward);
@@ -163,6 +163,24 @@ fn migrating_paused_and_managed_objects_are_reported() {
         let found = messages(&plan, check);
         assert_eq!(found.len(), expected, "{check}: {found:?}");
     }
+}
+
+/// The provider for Azure has the annotation on its machines as long as they are not paused.
+#[test]
+fn objects_that_clusterctl_would_wait_for_are_reported_and_do_not_block() {
+    let found = findings("operations", |server| {
+        for name in ["w-0", "w-1"] {
+            server.change(&key("DevMachine", name), |body| {
+                body["metadata"]["annotations"]["clusterctl.cluster.x-k8s.io/block-move"] =
+                    "true".into();
+            });
+        }
+    });
+    let [found] = &found[..] else {
+        panic!("{found:?}");
+    };
+    let expected = "Note: 2 objects, the first of them DevMachine.infrastructure.cluster.x-k8s.io clusters-one/w-0,";
+    assert!(found.starts_with(expected), "{found}");
 }
 
 /// Checks M11 and M16.

@@ -1,6 +1,6 @@
 //! moto's server: its packages, in a place of their own, and its process.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -25,6 +25,10 @@ use crate::work_dir::WorkDir;
 const REQUIREMENTS: &str = include_str!("requirements.txt");
 const PORT: u16 = 5566;
 
+/// Where pods find its API, too. Programs send credentials in plain text to addresses of the link only.
+pub(super) const LINK_LOCAL: SocketAddr =
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(169, 254, 170, 9)), PORT);
+
 /// Where its API is.
 pub(super) fn address(testbed: &NodeTestbed) -> SocketAddr {
     (testbed.namespaces().subnets().node(1), PORT).into()
@@ -44,8 +48,13 @@ pub(super) async fn on_loopback(
 /// Its process.
 pub(super) async fn service(testbed: &NodeTestbed) -> Result<Service> {
     let address = address(testbed);
-    let launch = launch(testbed.work_dir(), &testbed.progress, address).await?;
-    let launch = Site::Namespaces(testbed.namespaces()).place(launch);
+    let namespaces = testbed.namespaces();
+    let own = format!("{}/32", LINK_LOCAL.ip());
+    namespaces.run("ip", ["addr", "replace", &own, "dev", "lo"])?;
+    // On both addresses; its network is the testbed's alone.
+    let all = SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT));
+    let launch = launch(testbed.work_dir(), &testbed.progress, all).await?;
+    let launch = Site::Namespaces(namespaces).place(launch);
     let health = plain_health_at(address, "/moto-api/data.json")?;
     Ok(Service::new(launch, testbed.work_dir(), health))
 }

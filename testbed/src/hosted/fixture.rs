@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use api::group::CapiTypes;
+use tokio::process::Command;
 
 use super::programs::{self, Programs};
 use super::{DEPLOYMENTS, LEGACY, OPERATORS};
@@ -141,7 +142,12 @@ impl Fixture {
     /// Runs `hcp` as the administrator; returns its output. A flag replaces the default one.
     pub async fn hcp(&self, usual: &[String], flags: &[&str]) -> Result<String> {
         let words = programs::with(usual.to_vec(), flags);
-        programs::run(&self.programs.hcp, &words, self.testbed.kubeconfig()).await
+        let mut hcp = Command::new(&self.programs.hcp);
+        // The account of whoever runs the tests is no concern of it.
+        hcp.env("AWS_ENDPOINT_URL", self.cloud.url_on_loopback())
+            .env("AWS_ACCESS_KEY_ID", "a")
+            .env("AWS_SECRET_ACCESS_KEY", "s");
+        programs::run_command(hcp, &words, self.testbed.kubeconfig()).await
     }
 
     /// One stage: waits until `probe` succeeds, and names it in the error.

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail, ensure};
 use serde_json::Value;
 
-use super::{Cluster, NAMESPACE};
+use super::{Cluster, NAMESPACE, Platform};
 use crate::conditions;
 
 /// What is kept of events about objects that are gone is no remainder.
@@ -25,7 +25,7 @@ impl Cluster<'_> {
         let mut words = ["destroy", "cluster", word, "--name", self.name()]
             .map(str::to_owned)
             .to_vec();
-        if word == "aws" {
+        if matches!(self.platform(), Platform::Aws) {
             // The network is the fixture's, and other clusters use it.
             words.push("--preserve-infra".to_owned());
         }

@@ -15,8 +15,10 @@ use crate::virtual_machines::{ExternalInfra, VirtualMachines};
 /// The platform of the machines.
 #[derive(Debug, Clone, Copy)]
 pub enum Platform<'a> {
-    /// The fixture's fake cloud, with the stock provider.
+    /// The fixture's fake cloud, with the stock provider, in a network that is there.
     Aws,
+    /// The same, and the command makes network, roles and identity provider of its own, which have to go with the cluster.
+    AwsFromNothing,
     /// An Agent service, with the stand-in for the provider.
     Agent(&'a AgentService),
     /// KubeVirt's stand-in, with the stock provider; machines are beside the control plane.
@@ -33,7 +35,7 @@ impl Platform<'_> {
     /// How commands call it.
     pub(super) fn word(self) -> &'static str {
         match self {
-            Self::Aws => "aws",
+            Self::Aws | Self::AwsFromNothing => "aws",
             Self::Agent(_) => "agent",
             Self::Kubevirt(_) | Self::ExternalKubevirt(..) => "kubevirt",
             Self::None(_) => "none",
@@ -43,7 +45,7 @@ impl Platform<'_> {
     /// The name of the pool of workers that the command makes for a cluster.
     pub(super) fn pool(self, cluster: &str) -> String {
         match self {
-            Self::Aws => aws::pool(cluster),
+            Self::Aws | Self::AwsFromNothing => aws::pool(cluster),
             Self::Agent(_) | Self::Kubevirt(_) | Self::ExternalKubevirt(..) | Self::None(_) => {
                 cluster.to_owned()
             }
@@ -54,6 +56,7 @@ impl Platform<'_> {
     pub(super) fn flags(self, cluster: &Cluster<'_>) -> Result<Vec<String>> {
         match self {
             Self::Aws => aws::flags(cluster),
+            Self::AwsFromNothing => Ok(aws::flags_from_nothing(cluster)),
             Self::Agent(_) => Ok(agent::flags(cluster)),
             Self::Kubevirt(machines) => kubevirt::flags(cluster, machines, None),
             Self::ExternalKubevirt(machines, infra) => {
@@ -67,16 +70,23 @@ impl Platform<'_> {
     pub(super) async fn prepare(self, cluster: &Cluster<'_>) -> Result<()> {
         match self {
             Self::Aws => cluster.has_profile().await,
-            Self::Agent(_) | Self::Kubevirt(_) | Self::ExternalKubevirt(..) | Self::None(_) => {
-                Ok(())
-            }
+            Self::AwsFromNothing
+            | Self::Agent(_)
+            | Self::Kubevirt(_)
+            | Self::ExternalKubevirt(..)
+            | Self::None(_) => Ok(()),
         }
     }
 
     /// Has its provider find it, once the cluster is known.
     pub(super) async fn is_found(self, cluster: &Cluster<'_>) -> Result<()> {
         match self {
-            Self::Aws => cluster.can_ask_the_cloud().await,
+            Self::Aws => cluster.can_ask_the_cloud(&["capi-provider"]).await,
+            Self::AwsFromNothing => {
+                // The operator creates the security group of its workers.
+                let callers = ["capi-provider", "control-plane-operator"];
+                cluster.can_ask_the_cloud(&callers).await
+            }
             Self::Agent(_) | Self::Kubevirt(_) | Self::ExternalKubevirt(..) | Self::None(_) => {
                 Ok(())
             }
@@ -86,7 +96,11 @@ impl Platform<'_> {
     /// Whether Cluster API makes its machines.
     pub(super) fn makes_machines(self) -> bool {
         match self {
-            Self::Aws | Self::Agent(_) | Self::Kubevirt(_) | Self::ExternalKubevirt(..) => true,
+            Self::Aws
+            | Self::AwsFromNothing
+            | Self::Agent(_)
+            | Self::Kubevirt(_)
+            | Self::ExternalKubevirt(..) => true,
             Self::None(_) => false,
         }
     }
@@ -94,7 +108,7 @@ impl Platform<'_> {
     /// What runs for a cluster there, by its names.
     pub(super) async fn running(self, cluster: &Cluster<'_>) -> Result<Vec<String>> {
         match self {
-            Self::Aws => aws::running(cluster).await,
+            Self::Aws | Self::AwsFromNothing => aws::running(cluster).await,
             Self::Agent(service) => Ok(service.running(&cluster.namespace())),
             Self::Kubevirt(machines) => machines.running(&cluster.namespace()),
             Self::ExternalKubevirt(machines, infra) => machines.running(infra.namespace()),

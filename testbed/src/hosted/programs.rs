@@ -35,11 +35,20 @@ impl Programs {
 
 /// Runs a program; gives what it says.
 pub(super) async fn run(program: &Path, args: &[String], kubeconfig: &Path) -> Result<String> {
-    let (code, said) = terminal::run(Command::new(program).args(args), kubeconfig).await?;
+    run_command(Command::new(program), args, kubeconfig).await
+}
+
+/// The same with what a command has already, such as variables.
+pub(super) async fn run_command(
+    mut command: Command,
+    args: &[String],
+    kubeconfig: &Path,
+) -> Result<String> {
+    let (code, said) = terminal::run(command.args(args), kubeconfig).await?;
     ensure!(
         code == 0,
         "{} {} failed ({code}): {said}",
-        program.display(),
+        command.as_std().get_program().display(),
         args.join(" ")
     );
     Ok(said)

@@ -213,6 +213,27 @@ fn forget_generations(status: &mut Value) {
     }
 }
 
+/// Fails unless every owner that an object names is there, and has the UID that is named.
+pub fn owners_are_there(snapshot: &Snapshot) -> Result<()> {
+    for object in snapshot.objects() {
+        for owner in object.owners() {
+            let resource = snapshot.resource(owner.group(), &owner.kind);
+            if !resource.is_some_and(|resource| resource.namespaced) {
+                continue;
+            }
+            let key = owner.key(&object.key().namespace);
+            let found = snapshot.by_uid(&owner.uid);
+            ensure!(
+                found.is_some_and(|found| *found.key() == key),
+                "{} is owned by {key}, which does not have the UID {}",
+                object.key(),
+                owner.uid
+            );
+        }
+    }
+    Ok(())
+}
+
 /// What must hold at every instant, as far as one reading shows: no object has only missing owners, and never are both
 /// types of a cluster unpaused.
 pub fn holds(executor: &Executor) -> Result<()> {

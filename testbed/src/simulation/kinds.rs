@@ -7,6 +7,7 @@ use api::group::CapiTypes;
 
 use ::payload::Capability;
 
+use crate::agents;
 use crate::binaries::{Binaries, Binary};
 use crate::images::Image;
 use crate::operator::NAMESPACE;
@@ -16,10 +17,32 @@ use crate::site::Site;
 use crate::testbed::Testbed;
 use crate::{crds, fixtures, payload};
 
+/// The providers of all platforms: one for each program.
+const PROVIDERS: [Provider; 6] = [
+    Provider::Aws,
+    Provider::Azure,
+    Provider::Gcp,
+    Provider::Ibmcloud,
+    Provider::Kubevirt,
+    Provider::Openstack,
+];
+
 /// Ours, Cluster API's and the AWS provider's with both types, and OpenShift's routes; with the `PriorityClass`es of an
 /// installation, which control planes name.
 pub async fn install_kinds(testbed: &mut Testbed) -> Result<()> {
-    let manifests = fixtures::install_manifests().join("../crds");
+    install(testbed, "crds", &[Provider::Aws]).await
+}
+
+/// The same for clusters on every platform, with those of the technology preview: the kinds of all providers, and
+/// stand-ins for those of platform Agent.
+pub async fn install_all_kinds(testbed: &mut Testbed) -> Result<()> {
+    crds::install(&testbed.admin, &agents::kinds::definitions()).await?;
+    install(testbed, "crds-tech-preview", &PROVIDERS).await
+}
+
+/// Installs our kinds from a directory of manifests, and those of some providers with both types.
+async fn install(testbed: &mut Testbed, manifests: &str, providers: &[Provider]) -> Result<()> {
+    let manifests = fixtures::install_manifests().join("..").join(manifests);
     let mut own = Vec::new();
     for entry in std::fs::read_dir(manifests)? {
         own.extend(fixtures::load(&entry?.path())?);
@@ -31,8 +54,10 @@ pub async fn install_kinds(testbed: &mut Testbed) -> Result<()> {
     testbed.admin.apply(&priorities).await?;
     for capi_types in [CapiTypes::Private, CapiTypes::Standard] {
         testbed.install_crds(capi_types).await?;
-        let provider = crds::provider(Provider::Aws, capi_types).await?;
-        crds::install(&testbed.admin, &provider).await?;
+        for provider in providers {
+            let definitions = crds::provider(*provider, capi_types).await?;
+            crds::install(&testbed.admin, &definitions).await?;
+        }
     }
     Ok(())
 }

@@ -16,22 +16,22 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 
 /// What a cloud knows and does.
-pub(super) trait Api: Send + 'static {
+pub(crate) trait Api: Send + 'static {
     /// Does what a request asks for. Nothing for a request that is not known.
     fn answer(&mut self, method: &str, path: &[&str], body: &Value) -> Option<Answer>;
 }
 
 /// A response.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Answer {
-    pub(super) status: StatusCode,
-    pub(super) body: Value,
-    pub(super) header: Option<(&'static str, &'static str)>,
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) body: Value,
+    pub(crate) header: Option<(&'static str, &'static str)>,
 }
 
 /// A server; dropped, it ends.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(crate) struct Server {
     url: String,
     accepting: JoinHandle<()>,
 }
@@ -39,11 +39,11 @@ pub(super) struct Server {
 // === impl Answer ===
 
 impl Answer {
-    pub(super) fn ok(body: Value) -> Self {
+    pub(crate) fn ok(body: Value) -> Self {
         Self::new(StatusCode::OK, body)
     }
 
-    pub(super) fn new(status: StatusCode, body: Value) -> Self {
+    pub(crate) fn new(status: StatusCode, body: Value) -> Self {
         Self {
             status,
             body,
@@ -51,17 +51,17 @@ impl Answer {
         }
     }
 
-    pub(super) fn not_found() -> Self {
+    pub(crate) fn not_found() -> Self {
         let error = json!({ "error": { "code": 404, "message": "not found" } });
         Self::new(StatusCode::NOT_FOUND, error)
     }
 
     /// An object that is there or not.
-    pub(super) fn found(object: Option<Value>) -> Self {
+    pub(crate) fn found(object: Option<Value>) -> Self {
         object.map_or_else(Self::not_found, Self::ok)
     }
 
-    pub(super) fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         Self::new(StatusCode::NO_CONTENT, Value::Null)
     }
 }
@@ -69,12 +69,12 @@ impl Answer {
 // === impl Server ===
 
 impl Server {
-    pub(super) async fn start(api: impl Api) -> Result<Self> {
+    pub(crate) async fn start(api: impl Api) -> Result<Self> {
         Self::start_with(|_| api).await
     }
 
     /// Starts an API that refers to itself by its URL.
-    pub(super) async fn start_with<A: Api>(api: impl FnOnce(&str) -> A) -> Result<Self> {
+    pub(crate) async fn start_with<A: Api>(api: impl FnOnce(&str) -> A) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .await
             .context("cannot listen on loopback")?;
@@ -87,7 +87,7 @@ impl Server {
     }
 
     /// Without a slash at its end.
-    pub(super) fn url(&self) -> &str {
+    pub(crate) fn url(&self) -> &str {
         &self.url
     }
 }

@@ -10,6 +10,8 @@ use crate::hosted::DEPLOYMENTS;
 
 /// The account that roles belong to.
 const ROLES: &str = "arn:aws:iam::123456789012:role";
+/// The domain below which clusters have names.
+const BASE_DOMAIN: &str = "testbed";
 
 /// The name of the pool of workers of a cluster: it has one in each zone.
 pub(super) fn pool(cluster: &str) -> String {
@@ -24,6 +26,16 @@ pub(super) fn flags(cluster: &Cluster<'_>) -> Result<Vec<String>> {
         format!("--iam-json={}", cluster.file("iam", &identity)?),
         "--auto-repair".to_owned(),
     ])
+}
+
+/// The flags of one whose network and roles are created with it.
+pub(super) fn flags_from_nothing(cluster: &Cluster<'_>) -> Vec<String> {
+    vec![
+        format!("--infra-id={}", cluster.infra()),
+        format!("--base-domain={BASE_DOMAIN}"),
+        format!("--zones={ZONE}"),
+        "--auto-repair".to_owned(),
+    ]
 }
 
 /// Its instances that run.
@@ -49,19 +61,26 @@ impl Cluster<'_> {
         Ok(instances)
     }
 
-    /// The provider calls AWS unless variables configure its SDK otherwise: one for all services, and one for the
+    /// Deployments call AWS unless variables configure their SDK otherwise: one for all services, and one for the
     /// service of credentials, which is called before the first is read.
-    pub async fn can_ask_the_cloud(&self) -> Result<()> {
-        self.stage("the provider has the endpoints of the cloud", async || {
-            self.set_cloud_endpoints().await
-        })
-        .await
+    pub async fn can_ask_the_cloud(&self, callers: &[&str]) -> Result<()> {
+        for caller in callers {
+            let what = format!("{caller} has the endpoints of the cloud");
+            self.stage(&what, async || self.set_cloud_endpoints_of(caller).await)
+                .await?;
+        }
+        Ok(())
     }
 
-    /// The same, at once.
+    /// The same for the provider, at once.
     pub async fn set_cloud_endpoints(&self) -> Result<()> {
-        let (admin, url) = (&self.fixture.testbed.admin, self.fixture.cloud.url());
-        let path = DEPLOYMENTS.named(&self.namespace(), "capi-provider");
+        self.set_cloud_endpoints_of("capi-provider").await
+    }
+
+    async fn set_cloud_endpoints_of(&self, caller: &str) -> Result<()> {
+        let admin = &self.fixture.testbed.admin;
+        let url = self.fixture.cloud.url_for_pods();
+        let path = DEPLOYMENTS.named(&self.namespace(), caller);
         let found = admin.get(&path).await?;
         let containers = found["spec"]["template"]["spec"]["containers"].as_array();
         let manager = containers
@@ -70,7 +89,7 @@ impl Cluster<'_> {
         let desired = json!({
             "apiVersion": "apps/v1",
             "kind": "Deployment",
-            "metadata": { "namespace": self.namespace(), "name": "capi-provider" },
+            "metadata": { "namespace": self.namespace(), "name": caller },
             "spec": { "template": { "spec": { "containers": [{
                 "name": manager["name"],
                 "env": [
@@ -91,7 +110,7 @@ impl Cluster<'_> {
             "zones": [{ "name": ZONE, "subnetID": network.subnet }],
             "securityGroupID": network.security_group,
             "machineCIDR": self.fixture.testbed.namespaces().subnets().machines(),
-            "baseDomain": "testbed",
+            "baseDomain": BASE_DOMAIN,
         })
     }
 
