@@ -211,6 +211,12 @@ pub struct RunArgs {
     /// credentials of the environment.
     #[arg(long, value_name = "FILE", env = "AWS_SHARED_CREDENTIALS_FILE")]
     pub aws_shared_credentials_file: Option<PathBuf>,
+    /// Private links on Azure.
+    #[command(flatten, next_help_heading = "Private links on Azure")]
+    pub azure_private_link: AzurePrivateLinkArgs,
+    /// Private Service Connect.
+    #[command(flatten, next_help_heading = "Private Service Connect")]
+    pub gcp_private_service_connect: GcpPrivateServiceConnectArgs,
     /// Managed service that runs this operator, if any: ARO-HCP is Azure Red Hat OpenShift.
     #[arg(long, value_name = "NAME", env = "MANAGED_SERVICE")]
     pub managed_service: Option<String>,
@@ -239,6 +245,42 @@ pub struct RunArgs {
     /// What is logged.
     #[command(flatten, next_help_heading = "Logging")]
     pub logging: LoggingArgs,
+}
+
+/// Where private link services of private hosted clusters on Azure are made.
+#[derive(Debug, Args)]
+pub struct AzurePrivateLinkArgs {
+    /// Resource group of the management cluster's load balancers, in which the operator manages private link services of
+    /// private hosted clusters. Without it, new private clusters on Azure are refused.
+    #[arg(long, value_name = "NAME", env = "AZURE_RESOURCE_GROUP")]
+    pub azure_resource_group: Option<String>,
+    /// Subscription of that resource group. Default: the one in --azure-credentials-file.
+    #[arg(long, value_name = "ID", env = "AZURE_SUBSCRIPTION_ID")]
+    pub azure_subscription_id: Option<String>,
+    /// Azure cloud of that subscription.
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "AZURE_CLOUD_NAME",
+        default_value = "AzurePublicCloud"
+    )]
+    pub azure_cloud_name: String,
+    /// File with the Azure credentials of the operator for private link services: JSON with subscriptionId, tenantId,
+    /// clientId and clientSecret. Default: the credentials of the environment.
+    #[arg(long, value_name = "FILE", env = "AZURE_CREDENTIALS_FILE")]
+    pub azure_credentials_file: Option<PathBuf>,
+}
+
+/// Where service attachments of hosted clusters on Google Cloud are made.
+#[derive(Debug, Args)]
+pub struct GcpPrivateServiceConnectArgs {
+    /// Project of the management cluster, in which the operator manages service attachments of hosted clusters on Google
+    /// Cloud. Requires --gcp-region. Without them, new clusters on Google Cloud are refused.
+    #[arg(long, value_name = "ID", env = "GCP_PROJECT")]
+    pub gcp_project: Option<String>,
+    /// Region of the management cluster.
+    #[arg(long, value_name = "NAME", env = "GCP_REGION")]
+    pub gcp_region: Option<String>,
 }
 
 /// Where the documents are by which AWS validates tokens of hosted clusters.

@@ -16,7 +16,8 @@
 //! - `cache` has what watches report, so that a reconcile in which nothing has changed makes no request.
 //! - `fleet_metrics` counts clusters and pools for metrics; `events` sends Events for condition changes.
 //! - `conversion`: renews the certificate of the conversion webhook.
-//! - `private_link`: VPC endpoint services, by which clusters on AWS reach their control plane privately.
+//! - `private_link`: VPC endpoint services, private link services and service attachments, by which clusters reach their
+//!   control plane privately.
 //! - `migration`: moves clusters from standard to private types, one after the other.
 //! - `recover_etcd` and `sharedingress_config_generator`: programs beside the operator.
 //! - `legacy` removes operator-legacy when it is no longer needed.

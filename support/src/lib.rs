@@ -19,7 +19,8 @@
 //!
 //! With feature `aws`: `aws`, `xml`, signatures and credentials of AWS, and what its services respond; `ec2`, its calls.
 //!
-//! With feature `rest`: `rest`, calls of the HTTP APIs of other clouds; `azure`, `google_cloud`, `ibm_cloud`, their tokens.
+//! With feature `rest`: `rest`, calls of the HTTP APIs of other clouds; `azure`, `google_cloud`, `ibm_cloud`, their tokens;
+//! `azure_resources`, `google_resources`, calls that many resources have in common.
 //!
 //! With feature `testing`: `testing`, a mock API server, and a server of HTTP.
 
@@ -34,6 +35,8 @@ pub mod args;
 pub mod aws;
 #[cfg(feature = "rest")]
 pub mod azure;
+#[cfg(feature = "rest")]
+pub mod azure_resources;
 #[cfg(feature = "kube")]
 pub mod client;
 #[cfg(feature = "kube")]
@@ -51,6 +54,8 @@ pub mod etcd;
 pub mod fence;
 #[cfg(feature = "rest")]
 pub mod google_cloud;
+#[cfg(feature = "rest")]
+pub mod google_resources;
 pub mod health;
 #[cfg(feature = "rest")]
 pub mod ibm_cloud;

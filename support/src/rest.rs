@@ -362,6 +362,17 @@ impl Error {
     pub fn is_denied(&self) -> bool {
         matches!(self, Self::Credentials(_)) || matches!(self.status(), Some(401 | 403))
     }
+
+    /// How long a controller waits before it tries again: longer where only someone else can change the cause.
+    pub fn pause(&self) -> Duration {
+        if self.is_conflict() {
+            return Duration::from_secs(30);
+        }
+        if self.is_throttled() {
+            return Duration::from_mins(5);
+        }
+        Duration::from_mins(if self.is_denied() { 10 } else { 2 })
+    }
 }
 
 impl fmt::Debug for Token {
@@ -486,6 +497,9 @@ mod tests {
                 error.is_denied(),
             ];
             assert_eq!(found, expected, "{status}");
+        }
+        for (status, expected) in [(429, 300), (403, 600), (409, 30), (400, 120), (503, 120)] {
+            assert_eq!(of(status).pause(), Duration::from_secs(expected), "{status}");
         }
     }
 

@@ -279,7 +279,7 @@ pub(crate) fn facts(cluster: HostedCluster, types: CapiTypes) -> Facts {
             ..Images::default()
         },
         oidc_documents: None,
-        endpoint_services: Vec::new(),
+        private_links: Vec::new(),
         webhook_tls: None,
         missing_crds: Vec::new(),
         cluster,

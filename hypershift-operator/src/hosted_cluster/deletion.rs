@@ -12,6 +12,7 @@ mod own;
 use std::time::Duration;
 
 use api::annotations::cluster::{CLEANUP_CLOUD_RESOURCES, DESTROY_GRACE_PERIOD, KEEP_NAMESPACE};
+use api::hypershift::v1beta1::platform::PlatformType;
 use api::hypershift::v1beta1::{HostedCluster, HostedControlPlane, NodePool};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -89,8 +90,8 @@ impl Deletion<'_> {
         }
         self.release_deployments().await?;
         self.outside().await?;
-        // Endpoints of AWS go before the control plane that removes them.
-        if let Some(waiting) = self.endpoint_services().await? {
+        // Endpoints of private links go before the control plane that removes them.
+        if let Some(waiting) = self.private_links().await? {
             return Ok(Some(waiting));
         }
         if let Some(waiting) = self.control_plane().await? {
@@ -183,16 +184,18 @@ impl Deletion<'_> {
     }
 
     /// The private links of the cluster.
-    async fn endpoint_services(&self) -> Step {
-        let platform = infrastructure(self.facts.cluster.spec.platform.type_);
+    async fn private_links(&self) -> Step {
+        let type_ = self.facts.cluster.spec.platform.type_;
+        let platform = infrastructure(type_);
         // On AWS, machines are orphans if it does not accept the tokens of the cluster.
-        let is_identity_invalid = platform.orphans(self.facts).is_some();
+        let is_identity_invalid =
+            type_ == PlatformType::Aws && platform.orphans(self.facts).is_some();
+        let links = private_link::links(type_);
         let mut first = None;
-        for link in self.list(private_link::resource()).await? {
+        for link in self.list(links.resource).await? {
             if endpoints::is_given_up(link.metadata(), is_identity_invalid, Timestamp::now()) {
-                tracing::warn!(%link, "Releasing a VPC endpoint that the control-plane-operator fails to delete");
-                link.drop_finalizer(private_link::CONTROL_PLANE_FINALIZER, self.ctx)
-                    .await?;
+                tracing::warn!(%link, "Releasing an endpoint that the control-plane-operator fails to delete");
+                link.drop_finalizer(links.finalizer, self.ctx).await?;
             }
             first = first.or(link.delete(self.ctx).await?);
         }

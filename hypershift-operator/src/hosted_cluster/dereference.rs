@@ -72,7 +72,7 @@ pub(super) fn empty_facts(cluster: HostedCluster, capi: Capi, ctx: &Context) -> 
         images: ctx.images.clone(),
         cloud: ctx.cloud.clone(),
         oidc_documents: None,
-        endpoint_services: Vec::new(),
+        private_links: Vec::new(),
         webhook_tls: None,
         cluster,
     }
@@ -112,7 +112,7 @@ pub(super) async fn dereference(
             .deployments
             .extend(found.map(|it| (name.to_owned(), it)));
     }
-    facts.endpoint_services = private_links::of_cluster(&facts, ctx).await?;
+    facts.private_links = private_links::of_cluster(&facts, ctx).await?;
     facts.missing_crds = ctx.cache.missing_crds(&awaited_kinds(&facts));
     let handed_out = handed_out(&facts);
     let snapshot = snapshot.and_then(|snapshot| {

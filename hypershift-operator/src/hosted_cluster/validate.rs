@@ -14,7 +14,7 @@ mod references;
 mod release;
 mod services;
 
-pub(crate) use platform::private_access;
+pub(crate) use platform::has_private_links;
 pub(crate) use release::{Gate, gate};
 
 use crate::facts::Facts;

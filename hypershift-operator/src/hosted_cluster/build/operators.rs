@@ -95,7 +95,10 @@ pub(super) fn build(facts: &Facts) -> Result<Operators, Error> {
         facts,
         &control_plane_operator(facts, &settings),
         &context,
-        &roles::control_plane_operator(azure::infrastructure::mounts_certificates(facts)),
+        &roles::control_plane_operator(
+            azure::infrastructure::mounts_certificates(facts),
+            facts.cluster.spec.platform.type_ == PlatformType::Gcp,
+        ),
     )?;
     operators.rbac.extend(roles::pki_operator(facts));
     if has_provider {

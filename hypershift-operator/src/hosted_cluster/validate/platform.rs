@@ -99,11 +99,27 @@ fn private_endpoints(facts: &Facts) -> Option<String> {
 }
 
 /// How the cluster is reached privately, if it is.
-pub(crate) fn private_access(facts: &Facts) -> Option<&'static str> {
+fn private_access(facts: &Facts) -> Option<&'static str> {
     match facts.cluster.spec.platform.aws.as_ref()?.endpoint_access {
         AwsEndpointAccess::Public => None,
         AwsEndpointAccess::PublicAndPrivate => Some("PublicAndPrivate"),
         AwsEndpointAccess::Private => Some("Private"),
+    }
+}
+
+/// Whether nodes reach the control plane by private links.
+pub(crate) fn has_private_links(facts: &Facts) -> bool {
+    let platform = &facts.cluster.spec.platform;
+    match platform.type_ {
+        PlatformType::Aws => private_access(facts).is_some(),
+        PlatformType::Azure => platform.azure.as_ref().is_some_and(azure::has_private_link),
+        PlatformType::Gcp => true,
+        PlatformType::Agent
+        | PlatformType::IbmCloud
+        | PlatformType::KubeVirt
+        | PlatformType::None
+        | PlatformType::OpenStack
+        | PlatformType::PowerVs => false,
     }
 }
 

@@ -8,15 +8,15 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{SERVICE, cluster, link, refused};
-use crate::private_link::cloud::{Endpoint, Group, Rule, Subnet, Zone};
-use crate::private_link::endpoint::Progress;
-use crate::private_link::objects;
-use crate::private_link::plan::{self, Cluster, Link, Problem};
-use crate::private_link::status::{patch, status};
+use crate::private_link::aws::cloud::{Endpoint, Group, Rule, Subnet, Zone};
+use crate::private_link::aws::endpoint::Progress;
+use crate::private_link::aws::objects;
+use crate::private_link::aws::plan::{self, Cluster, Link, Problem};
+use crate::private_link::aws::status::{patch, status};
 
 fn hcp(edit: impl FnOnce(&mut Value)) -> HostedControlPlane {
     let text = include_str!(
-        "../../../../control-plane-component/tests/data/base/hosted-control-plane.yaml"
+        "../../../../../control-plane-component/tests/data/base/hosted-control-plane.yaml"
     );
     let mut hcp: Value = serde_saphyr::from_str(text).unwrap();
     let arn = "arn:aws:iam::123456789012:role/one";

@@ -1,7 +1,6 @@
 //! The objects of private links: AWSEndpointServices, and Services for names outside of the private zone. Pure.
 
 use api::hypershift::v1beta1::platform::aws::AwsEndpointAccess;
-use api::hypershift::v1beta1::services::{PublishingStrategyType, ServiceType};
 use api::hypershift::v1beta1::{AwsEndpointService, HostedControlPlane};
 use control_plane_component::Objects;
 use control_plane_component::render::owner;
@@ -9,19 +8,14 @@ use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
 use super::plan::{API_SERVER, ROUTER};
+use crate::private_link::externals;
 
 /// The Services that are reached by private links; an AWSEndpointService has the name of its Service.
 pub(super) const LINKS: [&str; 2] = [API_SERVER, ROUTER];
 /// The finalizer of this controller: the endpoint goes first.
 pub(super) const FINALIZER: &str = "hypershift.openshift.io/control-plane-operator-finalizer";
 /// Label of Services for names outside of the private zone.
-const EXTERNAL: &str = "hypershift.openshift.io/external-private-service";
-const EXTERNAL_DNS: &str = "external-dns.alpha.kubernetes.io/hostname";
-/// Those Services, and what they lead to.
-pub(super) const EXTERNALS: [(&str, ServiceType); 2] = [
-    ("kube-apiserver-external-private", ServiceType::ApiServer),
-    ("oauth-external-private", ServiceType::OAuthServer),
-];
+pub(super) const EXTERNAL: &str = "hypershift.openshift.io/external-private-service";
 
 /// The name of the load balancer of a Service, which is not being deleted.
 pub(super) fn balancer(objects: &Objects, service: &str) -> Option<String> {
@@ -37,12 +31,6 @@ pub(super) fn balancer(objects: &Objects, service: &str) -> Option<String> {
 fn balancer_name(host: &str) -> &str {
     let label = host.split('.').next().unwrap_or_default();
     label.rsplit_once('-').map_or(label, |(name, _)| name)
-}
-
-/// Whether a cluster on AWS has private links.
-pub(super) fn is_private(hcp: &HostedControlPlane) -> bool {
-    let aws = hcp.spec.platform.aws.as_ref();
-    aws.is_some_and(|it| it.endpoint_access != AwsEndpointAccess::Public)
 }
 
 /// The AWSEndpointService of a load balancer. Its subnets are chosen by the hypershift-operator.
@@ -81,38 +69,11 @@ pub(super) fn has(live: &AwsEndpointService, desired: &Value) -> bool {
     is_owned && has_finalizer && spec.iter().all(is_same)
 }
 
-/// The Services that lead clients in the cluster's network from names outside of the private zone to the endpoint of the router:
-/// where there is no public one, the published names are private.
+/// The Services for names outside of the private zone: where there is no public router, the published names are private.
 pub(super) fn externals(hcp: &HostedControlPlane, host: &str) -> Vec<Value> {
     let aws = hcp.spec.platform.aws.as_ref();
     if aws.is_none_or(|it| it.endpoint_access != AwsEndpointAccess::Private) {
         return Vec::new();
     }
-    let named = EXTERNALS.iter().filter_map(|(name, type_)| {
-        let mut services = hcp.spec.services.iter();
-        let service = services.find(|it| it.service == *type_)?;
-        let strategy = &service.service_publishing_strategy;
-        let route = strategy.route.as_ref()?;
-        let hostname = route.hostname.as_deref().filter(|it| !it.is_empty())?;
-        (strategy.type_ == PublishingStrategyType::Route).then_some((*name, hostname))
-    });
-    named
-        .map(|(name, hostname)| {
-            json!({
-                "metadata": {
-                    "namespace": hcp.metadata.namespace,
-                    "name": name,
-                    "labels": { EXTERNAL: "true" },
-                    "annotations": { EXTERNAL_DNS: hostname },
-                    "ownerReferences": [owner(hcp)],
-                },
-                "spec": { "type": "ExternalName", "externalName": host },
-            })
-        })
-        .collect()
-}
-
-/// Whether a Service is one of these.
-pub(super) fn is_external(labels: Option<&std::collections::BTreeMap<String, String>>) -> bool {
-    labels.is_some_and(|it| it.contains_key(EXTERNAL))
+    externals::externals(hcp, EXTERNAL, host)
 }

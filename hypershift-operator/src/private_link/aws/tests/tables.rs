@@ -11,10 +11,10 @@ use support::ec2::Tags;
 
 use super::refused;
 use crate::cluster_ref::Id;
-use crate::private_link::cloud::Connection;
-use crate::private_link::control::{metadata, status};
+use crate::private_link::aws::cloud::Connection;
+use crate::private_link::aws::plan::{self, Connections, OWNER, Problem};
+use crate::private_link::aws::provider::{metadata, status};
 use crate::private_link::inputs::Owner;
-use crate::private_link::plan::{self, Connections, OWNER, Problem};
 
 #[test]
 fn connections_are_rejected_while_they_are_open() {
