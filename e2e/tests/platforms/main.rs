@@ -54,11 +54,9 @@ async fn on_kubevirt(fixture: &Fixture) -> Result<()> {
     let lived = async {
         fixture.install(CapiTypes::Private, &flags).await?;
         let surroundings = Surroundings::start(fixture).await?;
-        // Both mostly wait.
-        tokio::try_join!(
-            Box::pin(kubevirt::run_lifecycle(fixture, &machines, &surroundings)),
-            Box::pin(elsewhere::run_lifecycle(fixture, &machines, &surroundings)),
-        )?;
+        // One after the other: two processors bear the beginning of one control plane.
+        kubevirt::run_lifecycle(fixture, &machines, &surroundings).await?;
+        elsewhere::run_lifecycle(fixture, &machines, &surroundings).await?;
         boot_image::was_imported(&machines, 2)?;
         surroundings.end().await
     }
