@@ -281,6 +281,9 @@ pub struct ImageArgs {
     /// Image of the proxy sidecar for controllers that use Cluster API. Required for hosted clusters on private types.
     #[arg(long, value_name = "IMAGE", env = "IMAGE_CAPI_PROXY")]
     pub capi_proxy_image: Option<String>,
+    /// Image of this operator, which control planes with AutoNode run, too. Required for these.
+    #[arg(long, value_name = "IMAGE", env = "IMAGE_HYPERSHIFT_OPERATOR")]
+    pub hypershift_operator_image: Option<String>,
     /// Images of the control-plane-operator.
     #[command(flatten)]
     pub operator: OperatorImageArgs,
