@@ -19,6 +19,11 @@ const LONGEST: usize = 253;
 const LONGEST_MESSAGE: usize = 8192;
 /// Label of Secrets that are of machines of Karpenter.
 pub(super) const MANAGED: (&str, &str) = ("hypershift.openshift.io/managed-by-karpenter", "true");
+/// Labels of such Secrets: the image that machines boot, on x86 and on ARM.
+pub(super) const AMIS: [&str; 2] = [
+    "hypershift.openshift.io/ami",
+    "hypershift.openshift.io/ami-arm64",
+];
 /// Annotation of a class: the hash of the configuration that new machines get.
 pub(super) const CURRENT: &str = "hypershift.openshift.io/nodeClassCurrentConfigVersion";
 /// Condition: the release of the nodes is known.
@@ -46,6 +51,16 @@ pub(super) fn in_order(mut classes: Vec<OpenshiftEc2NodeClass>) -> Vec<Openshift
     classes
 }
 
+/// The classes that get configuration.
+pub(super) fn taken(
+    classes: &[OpenshiftEc2NodeClass],
+) -> impl Iterator<Item = &OpenshiftEc2NodeClass> {
+    let live = classes
+        .iter()
+        .filter(|it| it.metadata.deletion_timestamp.is_none());
+    live.take(MOST)
+}
+
 /// The name of the pool of a class.
 pub(super) fn pool_name(class: &str) -> String {
     format!("{class}{POOL}")
@@ -59,7 +74,11 @@ pub(super) fn of_pool<'a>(reference: &'a str, namespace: &str) -> Option<&'a str
 
 /// The ConfigMap with the settings of the kubelets of a class.
 pub(super) fn kubelet_map(class: &str) -> String {
-    joined(names::KARPENTER_KUBELET.trim_end_matches('-'), class, LONGEST)
+    joined(
+        names::KARPENTER_KUBELET.trim_end_matches('-'),
+        class,
+        LONGEST,
+    )
 }
 
 // === impl Update ===
@@ -101,7 +120,9 @@ impl Update {
 /// The conditions of a class.
 pub(super) fn conditions(class: &OpenshiftEc2NodeClass) -> &[Condition] {
     let status = class.status.as_ref();
-    status.map(|it| it.conditions.as_slice()).unwrap_or_default()
+    status
+        .map(|it| it.conditions.as_slice())
+        .unwrap_or_default()
 }
 
 /// Whether a condition of a class is true.
@@ -130,7 +151,10 @@ mod tests {
             class("b", "2030-01-01T00:00:00Z"),
             class("a", "2030-01-02T00:00:00Z"),
         ];
-        let names: Vec<_> = in_order(classes).iter().map(kube::ResourceExt::name_any).collect();
+        let names: Vec<_> = in_order(classes)
+            .iter()
+            .map(kube::ResourceExt::name_any)
+            .collect();
         assert_eq!(names, ["b", "a", "c"]);
     }
 
@@ -158,7 +182,10 @@ mod tests {
         class.status = serde_json::from_value(status).unwrap();
         let at = |is_met: bool| {
             let update = Update::new(READY, is_met, "r", "m");
-            update.condition(&class, fixtures::now()).last_transition_time.0
+            update
+                .condition(&class, fixtures::now())
+                .last_transition_time
+                .0
         };
         assert_eq!(at(true).to_string(), "2030-01-01T00:00:00Z");
         assert_eq!(at(false), fixtures::now());

@@ -7,7 +7,7 @@ use api::hypershift::v1beta1::HostedControlPlane;
 use api::karpenter::v1::OpenshiftEc2NodeClass;
 use control_plane_component::settings::Settings;
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Secret};
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::{Api, Resource};
 use payload::{Mirrors, PullSecret, Releases, pull_secret};
@@ -162,10 +162,7 @@ impl Context {
     }
 
     /// All objects of a kind in the hosted cluster that has no namespaces. A kind that is not served has none.
-    pub(super) async fn list_there(
-        &self,
-        kind: &ApiResource,
-    ) -> Result<Vec<DynamicObject>, Error> {
+    pub(super) async fn list_there(&self, kind: &ApiResource) -> Result<Vec<DynamicObject>, Error> {
         let api: Api<DynamicObject> = Api::all_with(self.guest.clone(), kind);
         match api.list(&ListParams::default()).await {
             Ok(list) => Ok(list.items),
@@ -177,6 +174,13 @@ impl Context {
         }
     }
 
+    /// The nodes of the hosted cluster.
+    pub(super) async fn nodes(&self) -> Result<Vec<Node>, Error> {
+        let api: Api<Node> = Api::all(self.guest.clone());
+        let listed = api.list(&ListParams::default()).await;
+        Ok(listed.map_err(Error::read("Nodes"))?.items)
+    }
+
     /// The credentials for registries.
     pub(super) async fn pull_secret(&self) -> Result<(PullSecret, Vec<u8>), Error> {
         let bytes = self.key(names::PULL_SECRET, pull_secret::KEY).await?;
@@ -184,7 +188,8 @@ impl Context {
             object: format!("Secret {}/{}", self.namespace, names::PULL_SECRET),
             problem,
         };
-        let bytes = bytes.ok_or_else(|| unreadable(format!("it has no key {}", pull_secret::KEY)))?;
+        let bytes =
+            bytes.ok_or_else(|| unreadable(format!("it has no key {}", pull_secret::KEY)))?;
         let parsed = PullSecret::parse(&bytes).map_err(|error| unreadable(error.to_string()))?;
         Ok((parsed, bytes))
     }

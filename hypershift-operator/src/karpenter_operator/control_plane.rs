@@ -3,6 +3,7 @@
 use api::annotations::cluster::AWS_KARPENTER_DEFAULT_INSTANCE_PROFILE;
 use api::hypershift::v1beta1::platform::aws::{AwsPlatformSpec, HostedClusterAwsResourceTag};
 use api::hypershift::v1beta1::services::{PublishingStrategyType, ServiceType};
+use api::hypershift::v1beta1::versions::UpdateHistory;
 use api::hypershift::v1beta1::{HostedCluster, HostedControlPlane, HostedControlPlaneStatus};
 use jiff::Timestamp;
 use kube::ResourceExt as _;
@@ -37,7 +38,10 @@ pub(super) fn cluster_id(hcp: &HostedControlPlane) -> Result<Id, Error> {
     let parts = owner.and_then(|it| it.split_once('/'));
     let (namespace, name) = parts.ok_or_else(|| Error::Unreadable {
         object: format!("HostedControlPlane {}", hcp.name_any()),
-        problem: format!("it has no annotation {} with its HostedCluster", names::CLUSTER),
+        problem: format!(
+            "it has no annotation {} with its HostedCluster",
+            names::CLUSTER
+        ),
     })?;
     Ok(Id {
         namespace: namespace.to_owned(),
@@ -69,10 +73,19 @@ pub(super) fn instance_profile(hcp: &HostedControlPlane) -> String {
 
 /// The version that the control plane has rolled out.
 pub(super) fn completed(hcp: &HostedControlPlane) -> Option<Version> {
+    rolled_out(hcp)?.version.as_ref()?.parse().ok()
+}
+
+/// The release of nodes that have none of their own: the one that the control plane has rolled out. Nodes are never newer
+/// than their control plane.
+pub(super) fn node_release(hcp: &HostedControlPlane) -> &str {
+    rolled_out(hcp).map_or(&hcp.spec.release_image, |it| &it.image)
+}
+
+fn rolled_out(hcp: &HostedControlPlane) -> Option<&UpdateHistory> {
     let status = hcp.status.as_ref()?;
-    let history = &status.version_status.as_ref()?.history;
-    let completed = history.iter().find(|it| it.state == "Completed")?;
-    completed.version.as_ref()?.parse().ok()
+    let mut history = status.version_status.as_ref()?.history.iter();
+    history.find(|it| it.state == "Completed")
 }
 
 /// The HostedCluster as far as the control plane knows it: its copies of Secrets and ConfigMaps have other names.
@@ -179,11 +192,40 @@ mod tests {
         let status = cluster.status.unwrap();
         assert!(status.kubeconfig.is_some());
         let endpoint = status.control_plane_endpoint.unwrap();
-        assert_eq!((endpoint.host.as_str(), endpoint.port), ("api.one.example.com", 443));
+        assert_eq!(
+            (endpoint.host.as_str(), endpoint.port),
+            ("api.one.example.com", 443)
+        );
         assert_eq!(
             status.ignition_endpoint.as_deref(),
             Some("ignition.one.example.com")
         );
+    }
+
+    #[test]
+    fn nodes_get_a_release_after_the_control_plane() {
+        let mut hcp = fixtures::control_plane();
+        assert_eq!(node_release(&hcp), hcp.spec.release_image);
+        assert_eq!(completed(&hcp), None);
+        let entry = |state: &str, version: &str| {
+            json!({
+                "state": state, "version": version, "image": format!("images.example.com/release:{version}"),
+                "startedTime": "2030-01-31T12:00:00Z", "completionTime": null, "verified": false,
+            })
+        };
+        let history = [
+            entry("Partial", "4.20.4"),
+            entry("Completed", "4.20.3"),
+            entry("Completed", "4.20.2"),
+        ];
+        let versions = json!({
+            "desired": { "version": "4.20.4", "image": "images.example.com/release:4.20.4" },
+            "history": history, "observedGeneration": 1, "availableUpdates": null,
+        });
+        let status = hcp.status.as_mut().unwrap();
+        status.version_status = serde_json::from_value(versions).unwrap();
+        assert_eq!(node_release(&hcp), "images.example.com/release:4.20.3");
+        assert_eq!(completed(&hcp), Some("4.20.3".parse().unwrap()));
     }
 
     #[test]

@@ -132,10 +132,7 @@ fn spec(class: &OpenshiftEc2NodeClassSpec, inputs: &Inputs<'_>) -> Value {
             "detailedMonitoring",
             monitoring.map(|it| json!(it == DetailedMonitoring::Detailed)),
         ),
-        (
-            "metadataOptions",
-            metadata_options.as_ref().map(metadata),
-        ),
+        ("metadataOptions", metadata_options.as_ref().map(metadata)),
         ("kubelet", kubelet.as_ref().map(self::kubelet)),
     ];
     set(&mut fields, optional);
@@ -324,7 +321,10 @@ mod tests {
         let class = made(&json!({}));
         assert_eq!(class["metadata"]["name"], "a");
         let owner = &class["metadata"]["ownerReferences"][0];
-        assert_eq!((&owner["kind"], &owner["uid"]), (&json!("OpenshiftEC2NodeClass"), &json!("uid-a")));
+        assert_eq!(
+            (&owner["kind"], &owner["uid"]),
+            (&json!("OpenshiftEC2NodeClass"), &json!("uid-a"))
+        );
         assert_eq!(
             class["spec"],
             json!({
@@ -382,12 +382,42 @@ mod tests {
                     { "tags": { "a": "b" }, "instanceMatchCriteria": "open" },
                 ]),
             ),
-            ("ipAddressAssociation", json!("Public"), "associatePublicIPAddress", json!(true)),
-            ("ipAddressAssociation", json!("SubnetDefault"), "associatePublicIPAddress", Value::Null),
-            ("instanceStorePolicy", json!("RAID0"), "instanceStorePolicy", json!("RAID0")),
-            ("monitoring", json!("Detailed"), "detailedMonitoring", json!(true)),
-            ("monitoring", json!("Basic"), "detailedMonitoring", json!(false)),
-            ("blockDeviceMappings", json!([volume]), "blockDeviceMappings", json!([converted])),
+            (
+                "ipAddressAssociation",
+                json!("Public"),
+                "associatePublicIPAddress",
+                json!(true),
+            ),
+            (
+                "ipAddressAssociation",
+                json!("SubnetDefault"),
+                "associatePublicIPAddress",
+                Value::Null,
+            ),
+            (
+                "instanceStorePolicy",
+                json!("RAID0"),
+                "instanceStorePolicy",
+                json!("RAID0"),
+            ),
+            (
+                "monitoring",
+                json!("Detailed"),
+                "detailedMonitoring",
+                json!(true),
+            ),
+            (
+                "monitoring",
+                json!("Basic"),
+                "detailedMonitoring",
+                json!(false),
+            ),
+            (
+                "blockDeviceMappings",
+                json!([volume]),
+                "blockDeviceMappings",
+                json!([converted]),
+            ),
             (
                 "blockDeviceMappings",
                 json!([{ "ebs": {

@@ -11,7 +11,7 @@ use payload::Release;
 use payload::boot_images::Streams;
 use payload::{Options, Overrides, Releases};
 use serde_json::{Value, json};
-use support::testing::Scenario;
+use support::testing::{Answer, Expect, Scenario};
 
 use super::context::{Context, Means};
 use crate::facts::fixture;
@@ -51,6 +51,14 @@ pub(super) fn control_plane() -> HostedControlPlane {
     hcp
 }
 
+/// The read of the namespace, which is that of the cluster.
+pub(super) fn namespace() -> Expect {
+    let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": {
+        "name": NAMESPACE, "uid": "ns", "annotations": { names::CLUSTER: "clusters/one" },
+    } });
+    Expect::get("/api/v1/namespaces/clusters-one").answer(Answer::ok(&namespace))
+}
+
 /// A class with this specification.
 pub(super) fn class(name: &str, spec: &Value) -> OpenshiftEc2NodeClass {
     let class = json!({
@@ -75,9 +83,7 @@ pub(super) fn release(version: &str) -> Arc<Release> {
         "metadata": { "name": version },
         "spec": { "tags": [tag("haproxy-router"), tag("hypershift"), tag("aws-karpenter-provider-aws")] },
     });
-    let ami = |id: &str| {
-        json!({ "images": { "aws": { "regions": { "us-east-1": { "release": "9.6", "image": id } } } } })
-    };
+    let ami = |id: &str| json!({ "images": { "aws": { "regions": { "us-east-1": { "release": "9.6", "image": id } } } } });
     let stream = json!({
         "stream": "rhcos",
         "architectures": { "x86_64": ami("ami-0123"), "aarch64": ami("ami-0456") },
@@ -100,7 +106,9 @@ pub(super) fn context(scenario: &Scenario) -> Context {
         namespace: NAMESPACE.to_owned(),
         name: "one".to_owned(),
         capi_types: CapiTypes::Private,
-        settings: control_plane_component::settings::Settings::new("images.example.com/operator:v1"),
+        settings: control_plane_component::settings::Settings::new(
+            "images.example.com/operator:v1",
+        ),
         ignition_endpoint: "ignition.one.example.com".to_owned(),
         releases: Releases::new(Options::default()).unwrap(),
     })

@@ -4,6 +4,7 @@ use api::karpenter::v1::OpenshiftEc2NodeClass;
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
+use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::ApiResource;
 
@@ -37,6 +38,11 @@ pub(super) fn admission_policy() -> ApiResource {
 
 pub(super) fn admission_binding() -> ApiResource {
     ApiResource::erase::<ValidatingAdmissionPolicyBinding>(&())
+}
+
+/// Settings, in the control plane.
+pub(super) fn config_map() -> ApiResource {
+    ApiResource::erase::<ConfigMap>(&())
 }
 
 fn resource(group: &str, kind: &str, plural: &str) -> ApiResource {

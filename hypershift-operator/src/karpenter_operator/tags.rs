@@ -60,7 +60,11 @@ fn is_restricted(key: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn tag(key: &str, value: &str, policy: Option<AwsTagOverridePolicy>) -> HostedClusterAwsResourceTag {
+    fn tag(
+        key: &str,
+        value: &str,
+        policy: Option<AwsTagOverridePolicy>,
+    ) -> HostedClusterAwsResourceTag {
         HostedClusterAwsResourceTag {
             key: key.to_owned(),
             value: value.to_owned(),
@@ -122,7 +126,10 @@ mod tests {
         ] {
             let class = BTreeMap::from([(class.0.to_owned(), class.1.to_owned())]);
             let found = merged(&class, &cluster);
-            let all = found.all.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+            let all = found
+                .all
+                .iter()
+                .map(|(key, value)| (key.as_str(), value.as_str()));
             assert_eq!(all.collect::<Vec<_>>(), expected, "{name}");
             assert_eq!(found.conflicts, conflicts, "{name}");
         }

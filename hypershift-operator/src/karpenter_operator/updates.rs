@@ -112,7 +112,7 @@ fn is_fresh(age: Duration, answer: &Answer) -> bool {
 // === impl Question ===
 
 impl Question {
-    /// The URL that is asked. Only TLS: whoever answers decides what nodes run.
+    /// The URL that is asked. Only TLS: the answer decides what nodes run.
     fn url(&self) -> Result<Uri, String> {
         let Self {
             service,
@@ -173,13 +173,21 @@ mod tests {
     #[test]
     fn only_channels_of_services_with_tls_are_asked() {
         for (service, channel, expected) in [
-            (None, "stable-4.20", Ok(format!("{DEFAULT}?channel=stable-4.20&arch=multi"))),
+            (
+                None,
+                "stable-4.20",
+                Ok(format!("{DEFAULT}?channel=stable-4.20&arch=multi")),
+            ),
             (
                 Some("https://updates.example.com/graph?a=b"),
                 "fast-4.20",
                 Ok("https://updates.example.com/graph?a=b&channel=fast-4.20&arch=multi".to_owned()),
             ),
-            (Some("http://updates.example.com"), "stable-4.20", Err("not a URL with https")),
+            (
+                Some("http://updates.example.com"),
+                "stable-4.20",
+                Err("not a URL with https"),
+            ),
             (Some("/graph"), "stable-4.20", Err("not a URL with https")),
             (None, "", Err("which is not a channel")),
             (None, "a&arch=amd64", Err("which is not a channel")),
@@ -206,7 +214,10 @@ mod tests {
         assert_eq!(image.as_deref(), Ok("images.example.com/a@sha256:2"));
         question.version = "4.20.2".parse().unwrap();
         let problem = question.image(graph()).unwrap_err();
-        assert!(problem.contains("channel stable-4.20 has no release 4.20.2"), "{problem}");
+        assert!(
+            problem.contains("channel stable-4.20 has no release 4.20.2"),
+            "{problem}"
+        );
     }
 
     #[tokio::test(start_paused = true)]

@@ -131,11 +131,26 @@ mod tests {
             ("4.20.1", None, "4.20.3", None),
             ("4.18.9", None, "4.20.3", None),
             ("4.17.0", None, "4.20.3", None),
-            ("4.16.0", None, "4.20.3", Some("more than 3 minor versions behind")),
+            (
+                "4.16.0",
+                None,
+                "4.20.3",
+                Some("more than 3 minor versions behind"),
+            ),
             ("4.13.0", None, "4.14.0", Some("older than the oldest")),
-            ("4.20.4", None, "4.20.3", Some("upgrade the control plane first")),
+            (
+                "4.20.4",
+                None,
+                "4.20.3",
+                Some("upgrade the control plane first"),
+            ),
             // The control plane has not rolled out its release yet.
-            ("4.20.2", None, "4.19.8", Some("upgrade the control plane first")),
+            (
+                "4.20.2",
+                None,
+                "4.19.8",
+                Some("upgrade the control plane first"),
+            ),
             ("4.19.1", Some("4.20.1"), "4.20.3", Some("going back")),
             ("4.20.0", Some("4.20.1"), "4.20.3", None),
         ] {
@@ -147,13 +162,20 @@ mod tests {
             assert!(found.contains(expected.unwrap_or_default()), "{found}");
         }
         let newer = "4.21.0".parse().unwrap();
-        assert_eq!(refusal(&Wanted::OfCluster, Some(&newer), &cluster("4.20.3")), None);
+        assert_eq!(
+            refusal(&Wanted::OfCluster, Some(&newer), &cluster("4.20.3")),
+            None
+        );
     }
 
     #[test]
     fn conditions_say_what_became_of_the_version() {
         for (outcome, refusal, expected) in [
-            (Outcome::NotSpecified, None, [(true, "VersionNotSpecified"), (true, "AsExpected")]),
+            (
+                Outcome::NotSpecified,
+                None,
+                [(true, "VersionNotSpecified"), (true, "AsExpected")],
+            ),
             (
                 Outcome::Resolved("image".to_owned()),
                 None,

@@ -90,15 +90,10 @@ pub(crate) fn plan(input: Input, fresh: &str) -> Result<Detached, String> {
 }
 
 /// Whether a Secret is one of the pool.
-pub(crate) fn is_of(metadata: &ObjectMeta, pool: &NodePool) -> bool {
+fn is_of(metadata: &ObjectMeta, pool: &NodePool) -> bool {
     let annotations = metadata.annotations.as_ref();
     let owner = annotations.and_then(|it| it.get(NODE_POOL.key()));
     owner == Some(&names::reference(pool))
-}
-
-/// The name of the Secret with the user data of a configuration.
-pub(crate) fn user_data(pool: &NodePool, hash: &str) -> String {
-    names::user_data(names::of(pool), hash)
 }
 
 // === impl Detached ===
@@ -164,9 +159,7 @@ fn facts(input: Input) -> Facts {
         secrets,
         now,
     } = input;
-    let own_secrets = secrets
-        .into_iter()
-        .filter(|it| is_of(&it.metadata, &pool));
+    let own_secrets = secrets.into_iter().filter(|it| is_of(&it.metadata, &pool));
     // A token's Secret is named by the pool and its hash, and so is that of user data.
     let is_token = |it: &Secret| has_prefix(it, "token-");
     let (tokens, rest): (Vec<_>, Vec<_>) = own_secrets.partition(is_token);
@@ -186,8 +179,14 @@ fn facts(input: Input) -> Facts {
         trust_bundle,
         cloud_config: BTreeMap::new(),
         ssh_key,
-        own: own.into_iter().map(|(name, text)| source(name, Some(text))).collect(),
-        core: core.into_iter().map(|(name, text)| source(name, text)).collect(),
+        own: own
+            .into_iter()
+            .map(|(name, text)| source(name, Some(text)))
+            .collect(),
+        core: core
+            .into_iter()
+            .map(|(name, text)| source(name, text))
+            .collect(),
         tuning: Vec::new(),
         tuning_inputs: tuning::Observed::default(),
         mirrored: mirrored::Observed::default(),
@@ -286,7 +285,7 @@ spec: {kubeletConfig: {maxPods: 300}}
         assert_eq!(user_data.labels, Some([label].into()));
         let mut pool = input().pool;
         assert!(is_of(user_data, &pool));
-        assert_eq!(super::user_data(&pool, made.hash()), expected);
+        assert_eq!(names::user_data(names::of(&pool), made.hash()), expected);
         pool.metadata.namespace = Some("clusters".to_owned());
         assert!(!is_of(user_data, &pool));
     }

@@ -176,6 +176,13 @@ pub(super) fn karpenter_operator(facts: &Facts) -> Vec<Value> {
             "resources": ["podmonitors"],
             "verbs": WRITE,
         }),
+        // It says which HostedCluster the namespace is of.
+        json!({
+            "apiGroups": [""],
+            "resources": ["namespaces"],
+            "resourceNames": [facts.namespace],
+            "verbs": ["get"],
+        }),
         // Karpenter deletes its machines when this one is deleted.
         json!({
             "apiGroups": [facts.capi.cluster().group],
