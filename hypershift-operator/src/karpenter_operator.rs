@@ -1,5 +1,5 @@
-//! `hypershift-operator karpenter-operator`: runs in the control plane of one hosted cluster on AWS, and has Karpenter make its
-//! nodes.
+//! `hypershift-operator karpenter-operator`: runs in the control plane of one hosted cluster on AWS, and has Karpenter make
+//! its nodes.
 //!
 //! ```text
 //!   hosted cluster                         control plane
@@ -10,9 +10,9 @@
 //!                               karpenter ──> kinds of Karpenter, Deployment karpenter; at the end, its machines
 //! ```
 //!
-//! A controller reads what it needs, decides in pure code, and writes what differs. One process acts, elected by a Lease. Users
-//! of the hosted cluster write classes and NodeClaims: what they contain reaches EC2 by the role of their cluster only, and the
-//! control plane in objects whose names and sizes this program chooses.
+//! A controller reads what it needs, decides in pure code, and writes what differs. One process acts, elected by a Lease.
+//! Users of the hosted cluster write classes and NodeClaims: what they contain reaches EC2 by the role of their cluster only,
+//! and the control plane in objects whose names and sizes this program chooses.
 //!
 //! - `context`, `control_plane`, `kinds`, `loops`, `term`: what all controllers share, and how they run.
 //! - `classes`, `claims`, `instances`: what is read of classes, NodeClaims and instances.

@@ -18,7 +18,7 @@
 //! - `conversion`: renews the certificate of the conversion webhook.
 //! - `private_link`: VPC endpoint services, by which clusters on AWS reach their control plane privately.
 //! - `migration`: moves clusters from standard to private types, one after the other.
-//! - `karpenter_operator`: the program in control planes with AutoNode, which has Karpenter make nodes; [`karpenter_crds`] has
+//! - `karpenter_operator`: the program in control planes with AutoNode, which has Karpenter make nodes; `karpenter_crds` has
 //!   the kinds of Karpenter.
 //! - `recover_etcd` and `sharedingress_config_generator`: programs beside the operator.
 //! - `legacy` removes operator-legacy when it is no longer needed.
@@ -43,7 +43,7 @@ mod fleet_metrics;
 mod handover;
 mod hosted_cluster;
 mod in_flight;
-pub mod karpenter_crds;
+mod karpenter_crds;
 mod karpenter_operator;
 mod kinds;
 mod legacy;

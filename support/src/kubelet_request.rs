@@ -90,8 +90,8 @@ impl Request {
         Ok(name)
     }
 
-    /// Checks that the usages are those of kubelets: `purpose` is `client auth` or `server auth`. Key encipherment is optional,
-    /// because ECDSA keys do not use it.
+    /// Checks that the usages are those of kubelets: `purpose` is `client auth` or `server auth`. Key encipherment is
+    /// optional, because ECDSA keys do not use it.
     pub fn is_for(&self, purpose: &str) -> Result<(), &'static str> {
         let known = ["digital signature", "key encipherment", purpose];
         let all_known = self

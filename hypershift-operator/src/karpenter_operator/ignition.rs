@@ -1,5 +1,5 @@
-//! The configuration of nodes: for each class, a token and user data as a NodePool has them, which are written by the same code.
-//! The pool of a class is no object.
+//! The configuration of nodes: for each class, a token and user data as a NodePool has them, which are written by the same
+//! code. The pool of a class is no object.
 //!
 //! Classes are taken in the order of their age, and no more than [`MOST`](super::classes::MOST). A class that cannot be
 //! configured keeps what it has, so that its nodes can be replaced.

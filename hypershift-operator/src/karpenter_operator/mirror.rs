@@ -49,8 +49,8 @@ pub(super) fn status(
     if !observed.conflicts.is_empty() {
         let keys = observed.conflicts.join(", ");
         let message = format!(
-            "spec.platform.aws.resourceTags of the HostedCluster has other values of these tags, which are used: {keys}. Remove \
-             them from the class, or allow other values there"
+            "spec.platform.aws.resourceTags of the HostedCluster has other values of these tags, which are used: {keys}. \
+             Remove them from the class, or allow other values there"
         );
         let conflict = Update::new(TAG_CONFLICT, true, "TagConflict", message);
         conditions.push(conflict.condition(class, now));
