@@ -116,6 +116,7 @@ fn component() -> Component {
         assets!("karpenter": "deployment.yaml", "podmonitor.yaml", "serviceaccount.yaml");
     Component::new(names::KARPENTER, manifests)
         .independent()
+        .management_api()
         .depends_on(&[names::KARPENTER_OPERATOR])
         .prober(Prober::default())
         .adapt(|rendering, workload| {

@@ -66,7 +66,6 @@ fn karpenter_acts_in_its_hosted_cluster_only() {
     let volumes = pod["volumes"].as_array().unwrap();
     let kubeconfig = volumes.iter().find(|it| it["name"] == KUBECONFIG).unwrap();
     assert_eq!(kubeconfig["secret"]["secretName"], "one-x7k2p-kubeconfig");
-    assert_eq!(pod["automountServiceAccountToken"], false);
     let container = &pod["containers"][0];
     for (name, value) in [
         ("CLUSTER_NAME", "one-x7k2p"),
