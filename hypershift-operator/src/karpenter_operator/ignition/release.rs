@@ -35,7 +35,7 @@ pub(super) async fn resolve(
         Wanted::Version(version) => find(ctx, version, shared).await,
     };
     let status = class.status.as_ref();
-    let current = status.and_then(|it| it.version.as_ref()?.parse().ok());
+    let current: Option<Version> = status.and_then(|it| it.version.as_ref()?.parse().ok());
     let refusal = refusal(&wanted, current.as_ref(), &shared.versions);
     let release = match found {
         Ok(release) => release,
