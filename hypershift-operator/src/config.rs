@@ -59,6 +59,8 @@ pub(crate) struct MigrationSettings {
 pub(crate) struct Images {
     /// The proxy beside controllers that speak Cluster API.
     pub(crate) capi_proxy: Option<String>,
+    /// This operator itself, for programs of it in control planes.
+    pub(crate) own: Option<String>,
     /// The control-plane-operator, where the release's cannot be run.
     pub(crate) operator: OperatorImages,
     /// Cluster API's provider for Azure, in place of the release's.
@@ -188,6 +190,7 @@ impl Config {
 fn images(args: &ImageArgs) -> Result<Images, Fatal> {
     Ok(Images {
         capi_proxy: args.capi_proxy_image.clone(),
+        own: given(args.hypershift_operator_image.as_ref()),
         operator: args.operator.images().map_err(Fatal::file)?,
         azure_provider: args.azure_capi_provider_image.clone(),
         agent_provider: args.agent_capi_provider_image.clone(),

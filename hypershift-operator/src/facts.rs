@@ -1,5 +1,6 @@
 //! The facts of a HostedCluster: everything that was read, and the only input of the pure parts of a reconcile.
 
+pub(crate) mod auto_node;
 pub(crate) mod aws_roles;
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -79,6 +80,8 @@ pub(crate) struct Facts {
     pub(crate) oidc_documents: Option<OidcDocuments>,
     /// The conditions of the private links of the cluster, for each one that it has.
     pub(crate) private_links: Vec<Vec<Condition>>,
+    /// What is known of Karpenter, if the cluster has it or had it.
+    pub(crate) auto_node: Option<auto_node::AutoNode>,
     /// The serving certificate for managers, if it has to be created.
     pub(crate) webhook_tls: Option<Secret>,
 }
@@ -156,6 +159,8 @@ pub(crate) enum OidcDocuments {
 pub(crate) struct Management {
     /// Whether it serves OpenShift's routes.
     pub(crate) routes: bool,
+    /// Whether it serves the monitors of the Prometheus operator.
+    pub(crate) monitors: bool,
     /// Whether it chooses the users that pods run as, as OpenShift does.
     pub(crate) chooses_users: bool,
     /// Addresses of its API server.

@@ -15,6 +15,8 @@
 //! - `conditions`: conditions of objects.
 //! - `controller`, `reconcile`, `watch`: the controller runner, errors of reconcilers, failures of watches.
 //!
+//! With feature `kubelets`: `kubelet_request`, certificate requests of kubelets.
+//!
 //! With feature `outbound`: `outbound`, requests to servers outside of the cluster.
 //!
 //! With feature `aws`: `aws`, `xml`, signatures and credentials of AWS, and what its services respond; `ec2`, its calls.
@@ -61,6 +63,8 @@ pub mod health;
 pub mod ibm_cloud;
 #[cfg(feature = "kube")]
 pub mod kubeconfig;
+#[cfg(feature = "kubelets")]
+pub mod kubelet_request;
 #[cfg(feature = "kube")]
 pub mod lease;
 #[cfg(feature = "outbound")]

@@ -258,6 +258,8 @@ fn environment(options: &Options) -> Vec<Value> {
         field("POD_NAME", "metadata.name"),
         field("POD_NAMESPACE", "metadata.namespace"),
         plain("METRICS_SET", options.metrics_set.name()),
+        // Control planes with AutoNode run another program of it.
+        plain("IMAGE_HYPERSHIFT_OPERATOR", &options.operator_image),
     ];
     if options.features != FeatureSet::Default {
         environment.push(plain(FEATURE_SET_ENV, options.features.name()));

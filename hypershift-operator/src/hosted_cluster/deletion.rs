@@ -7,6 +7,7 @@
 
 mod endpoints;
 mod explain;
+mod karpenter;
 mod own;
 
 use std::time::Duration;
@@ -79,6 +80,9 @@ impl Deletion<'_> {
     /// Runs the steps in order; returns what is waited for.
     async fn inside(&self) -> Step {
         self.release_orphans().await?;
+        if self.facts.cluster.spec.platform.type_ == PlatformType::Aws {
+            self.release_karpenter().await?;
+        }
         if let Some(waiting) = self.node_pools().await? {
             return Ok(Some(waiting));
         }
@@ -129,6 +133,29 @@ impl Deletion<'_> {
             "spec": { "pausedUntil": null },
         });
         live.merge(&patch, self.ctx).await
+    }
+
+    /// Removes the finalizer of Karpenter from the control plane if no controller does: it would hold the cluster forever.
+    async fn release_karpenter(&self) -> Result<(), Error> {
+        let resource = ApiResource::erase::<HostedControlPlane>(&());
+        let Some(live) = self.get(resource, &self.facts.id.name).await? else {
+            return Ok(());
+        };
+        let mut finalizers = live.metadata().finalizers.iter().flatten();
+        if !finalizers.any(|it| it == names::KARPENTER_FINALIZER) {
+            return Ok(());
+        }
+        let namespace = self.namespace.name();
+        let found = self
+            .ctx
+            .get::<Deployment>(namespace, names::KUBE_API_SERVER)
+            .await?;
+        if !karpenter::is_given_up(self.facts, found.as_ref()) {
+            return Ok(());
+        }
+        tracing::warn!("Releasing the machines of Karpenter, which no controller can delete");
+        live.drop_finalizer(names::KARPENTER_FINALIZER, self.ctx)
+            .await
     }
 
     /// Gives up machines that their provider cannot delete: they would hold the cluster forever. What remains of them in the

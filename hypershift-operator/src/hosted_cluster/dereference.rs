@@ -1,6 +1,7 @@
 //! Reads everything that a reconcile depends on, and decides nothing.
 
 mod agents;
+mod auto_node;
 mod copies;
 mod ignition;
 mod live_cluster;
@@ -73,6 +74,7 @@ pub(super) fn empty_facts(cluster: HostedCluster, capi: Capi, ctx: &Context) -> 
         cloud: ctx.cloud.clone(),
         oidc_documents: None,
         private_links: Vec::new(),
+        auto_node: None,
         webhook_tls: None,
         cluster,
     }
@@ -112,6 +114,7 @@ pub(super) async fn dereference(
             .deployments
             .extend(found.map(|it| (name.to_owned(), it)));
     }
+    auto_node::read(&mut facts, ctx).await?;
     facts.private_links = private_links::of_cluster(&facts, ctx).await?;
     facts.missing_crds = ctx.cache.missing_crds(&awaited_kinds(&facts));
     let handed_out = handed_out(&facts);

@@ -4,6 +4,7 @@
 //! changed.
 
 mod authentication;
+mod auto_node;
 mod azure;
 mod ibm_cloud;
 mod kubevirt;

@@ -1,5 +1,6 @@
 //! What is rendered for each platform, and what is refused.
 
+mod aws;
 mod clouds;
 mod defaults;
 mod google_cloud;

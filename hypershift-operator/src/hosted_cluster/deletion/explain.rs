@@ -74,6 +74,14 @@ pub(super) async fn holder(
     match waiting.kind.as_str() {
         "Cluster" | "NodePool" => machines(facts, ctx).await,
         "HostedControlPlane"
+            if waiting
+                .finalizers
+                .iter()
+                .any(|it| it == names::KARPENTER_FINALIZER) =>
+        {
+            deployment(names::KARPENTER_OPERATOR, facts, ctx).await
+        }
+        "HostedControlPlane"
         | "AWSEndpointService"
         | "AzurePrivateLinkService"
         | "GCPPrivateServiceConnect" => deployment(names::CONTROL_PLANE_OPERATOR, facts, ctx).await,

@@ -11,11 +11,9 @@ use super::plan::{self, Desired, Problem, Target};
 use crate::cluster_ref::Id;
 use crate::context::Context;
 use crate::error::Error;
+use crate::names;
 use crate::private_link::inputs::Owner;
 
-/// The ConfigMap with the subnets of Karpenter, its key, and the label that it has.
-const KARPENTER: (&str, &str) = ("karpenter-subnets", "subnetIDs");
-const KARPENTER_LABEL: (&str, &str) = ("hypershift.openshift.io/managed-by", "karpenter");
 /// Prefix of a field that names a Secret in place of a role.
 const ROLE_PREFIX: &str = "arn:";
 
@@ -87,11 +85,15 @@ pub(super) async fn subnets(
         id.map(str::to_owned)
     });
     let control_plane = owner.id.control_plane_namespace();
-    let (map, key) = KARPENTER;
-    let karpenter = ctx.get::<ConfigMap>(&control_plane, map).await?;
-    let (label, value) = KARPENTER_LABEL;
-    let karpenter = karpenter.filter(|it| it.labels().get(label).is_some_and(|it| it == value));
-    let text = karpenter.and_then(|it| it.data?.remove(key));
+    let karpenter = ctx
+        .get::<ConfigMap>(&control_plane, names::KARPENTER_SUBNETS)
+        .await?;
+    let is_its = |map: &ConfigMap| {
+        let manager = map.labels().get(names::MANAGED_BY);
+        manager.is_some_and(|it| it == names::KARPENTER_MANAGER)
+    };
+    let karpenter = karpenter.filter(is_its);
+    let text = karpenter.and_then(|it| it.data?.remove(names::KARPENTER_SUBNETS_KEY));
     let further = plan::karpenter_subnets(text.as_deref().unwrap_or("[]"));
     Ok(plan::subnets(subnets.chain(further)))
 }

@@ -113,8 +113,13 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
         ),
         (
             "aws",
-            vec!["--vpc-owner-aws-creds=creds.json", "--auto-node"],
-            "--vpc-owner-aws-creds, --auto-node not supported yet",
+            vec!["--vpc-owner-aws-creds=creds.json", "--enable-proxy"],
+            "--vpc-owner-aws-creds, --enable-proxy not supported yet",
+        ),
+        (
+            "aws",
+            vec![aws[0], aws[1], "--auto-node"],
+            "--auto-node needs a role of Karpenter",
         ),
         (
             "aws",

@@ -153,6 +153,60 @@ fn control_plane_kinds() -> Value {
     })
 }
 
+/// Rules of the program that has Karpenter make nodes: what it writes of the control plane, and the Deployment of Karpenter,
+/// which has no rights on the management cluster.
+pub(super) fn karpenter_operator(facts: &Facts) -> Vec<Value> {
+    vec![
+        json!({
+            "apiGroups": [HYPERSHIFT],
+            "resources": ["hostedcontrolplanes"],
+            "verbs": ["get", "list", "watch", "patch"],
+        }),
+        json!({
+            "apiGroups": [HYPERSHIFT],
+            "resources": ["hostedcontrolplanes/status", "controlplanecomponents/status"],
+            "verbs": ["patch"],
+        }),
+        // A Deployment that names its owner blocks the deletion of the owner.
+        json!({
+            "apiGroups": [HYPERSHIFT],
+            "resources": ["hostedcontrolplanes/finalizers"],
+            "verbs": ["update"],
+        }),
+        json!({
+            "apiGroups": [HYPERSHIFT],
+            "resources": ["controlplanecomponents"],
+            "verbs": WRITE,
+        }),
+        json!({
+            "apiGroups": [""],
+            "resources": ["configmaps", "secrets", "serviceaccounts"],
+            "verbs": WRITE,
+        }),
+        json!({ "apiGroups": ["apps"], "resources": ["deployments"], "verbs": WRITE }),
+        json!({
+            "apiGroups": ["monitoring.coreos.com"],
+            "resources": ["podmonitors"],
+            "verbs": WRITE,
+        }),
+        // It says which HostedCluster the namespace is of.
+        json!({
+            "apiGroups": [""],
+            "resources": ["namespaces"],
+            "resourceNames": [facts.namespace],
+            "verbs": ["get"],
+        }),
+        // Karpenter deletes its machines when this one is deleted.
+        json!({
+            "apiGroups": [facts.capi.cluster().group],
+            "resources": ["clusters"],
+            "verbs": READ,
+        }),
+        events(),
+        leases(),
+    ]
+}
+
 /// What managers read cluster-wide: the served versions of each kind.
 pub(super) fn cluster_wide(facts: &Facts) -> Vec<Desired> {
     let rules = json!({ "rules": [{

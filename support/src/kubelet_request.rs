@@ -1,41 +1,58 @@
-//! Parses a `CertificateSigningRequest`. Pure.
+//! `CertificateSigningRequests` of kubelets: what they ask for, and how one is approved. Pure.
+//!
+//! Who may have a certificate is the caller's decision; what every approver has to require is here.
 
 use std::net::IpAddr;
 
+use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use rustls::pki_types::CertificateSigningRequestDer;
 use rustls::pki_types::pem::PemObject;
+use serde_json::{Value, json};
 use x509_parser::prelude::{
     FromDer, GeneralName, ParsedExtension, X509CertificationRequest, X509Name,
 };
 
 /// Signer of kubelet client certificates.
-pub(super) const CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
+pub const CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
 /// Signer of kubelet serving certificates.
-pub(super) const SERVING: &str = "kubernetes.io/kubelet-serving";
+pub const SERVING: &str = "kubernetes.io/kubelet-serving";
+/// The account that new nodes of OpenShift have.
+pub const BOOTSTRAPPER: &str =
+    "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper";
+/// Prefix of a node's user name.
+const NODE: &str = "system:node:";
+/// The group of nodes.
+pub const NODES: &str = "system:nodes";
 
 /// A parsed request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Request {
-    pub(super) signer: String,
+pub struct Request {
+    /// Who is to sign.
+    pub signer: String,
     /// Authenticated user that created the request.
-    pub(super) username: String,
-    pub(super) groups: Vec<String>,
-    pub(super) usages: Vec<String>,
+    pub username: String,
+    /// Groups of the user.
+    pub groups: Vec<String>,
+    /// What the certificate is for.
+    pub usages: Vec<String>,
     /// Common name of the subject.
-    pub(super) common_name: String,
-    pub(super) organizations: Vec<String>,
-    pub(super) names: Vec<String>,
-    pub(super) addresses: Vec<IpAddr>,
+    pub common_name: String,
+    /// Organizations of the subject.
+    pub organizations: Vec<String>,
+    /// Host names.
+    pub names: Vec<String>,
+    /// Addresses.
+    pub addresses: Vec<IpAddr>,
     /// Whether it has other kinds of names, or other extensions.
-    pub(super) has_unsupported: bool,
+    pub has_unsupported: bool,
 }
 
 // === impl Request ===
 
 impl Request {
-    /// Parses an object.
-    pub(super) fn read(object: &CertificateSigningRequest) -> Result<Self, &'static str> {
+    /// Parses an object. An error says why it cannot be evaluated.
+    pub fn read(object: &CertificateSigningRequest) -> Result<Self, &'static str> {
         let spec = &object.spec;
         let der = CertificateSigningRequestDer::from_pem_slice(&spec.request.0);
         let der = der.map_err(|_| "the request is not PEM")?;
@@ -61,6 +78,33 @@ impl Request {
         Ok(request)
     }
 
+    /// The name of the node in the subject. An error says why it is no subject of a node.
+    pub fn node(&self) -> Result<&str, &'static str> {
+        let name = self.common_name.strip_prefix(NODE);
+        let name = name
+            .filter(|name| !name.is_empty())
+            .ok_or("the common name is not a node name")?;
+        if self.organizations != [NODES] {
+            return Err("the organization is not system:nodes");
+        }
+        Ok(name)
+    }
+
+    /// Checks that the usages are those of kubelets: `purpose` is `client auth` or `server auth`. Key encipherment is
+    /// optional, because ECDSA keys do not use it.
+    pub fn is_for(&self, purpose: &str) -> Result<(), &'static str> {
+        let known = ["digital signature", "key encipherment", purpose];
+        let all_known = self
+            .usages
+            .iter()
+            .all(|usage| known.contains(&usage.as_str()));
+        let needed = |requested: &str| self.usages.iter().any(|usage| usage == requested);
+        if all_known && needed("digital signature") && needed(purpose) {
+            return Ok(());
+        }
+        Err("the usages are not those of a kubelet")
+    }
+
     fn add(&mut self, extension: &ParsedExtension<'_>) {
         let ParsedExtension::SubjectAlternativeName(names) = extension else {
             self.has_unsupported = true;
@@ -77,6 +121,32 @@ impl Request {
             }
         }
     }
+}
+
+/// Whether nothing is decided yet.
+pub fn is_pending(object: &CertificateSigningRequest) -> bool {
+    let status = object.status.as_ref();
+    let conditions = status.and_then(|status| status.conditions.as_ref());
+    conditions.is_none_or(Vec::is_empty)
+}
+
+/// The merge patch that approves a request. The resource version limits the approval to the evaluated request.
+pub fn approval(
+    object: &CertificateSigningRequest,
+    reason: &str,
+    message: &str,
+    now: Timestamp,
+) -> Value {
+    json!({
+        "metadata": { "resourceVersion": object.metadata.resource_version },
+        "status": { "conditions": [{
+            "type": "Approved",
+            "status": "True",
+            "reason": reason,
+            "message": message,
+            "lastUpdateTime": now.to_string(),
+        }] },
+    })
 }
 
 /// Requires exactly one common name, because parsers differ in which one they read.
