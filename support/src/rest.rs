@@ -499,7 +499,11 @@ mod tests {
             assert_eq!(found, expected, "{status}");
         }
         for (status, expected) in [(429, 300), (403, 600), (409, 30), (400, 120), (503, 120)] {
-            assert_eq!(of(status).pause(), Duration::from_secs(expected), "{status}");
+            assert_eq!(
+                of(status).pause(),
+                Duration::from_secs(expected),
+                "{status}"
+            );
         }
     }
 
