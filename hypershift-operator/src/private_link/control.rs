@@ -37,7 +37,7 @@ pub(super) const POLL_INTERVAL: Duration = Duration::from_secs(5);
 pub(super) struct Kind {
     /// The name of its controller.
     pub(super) controller: &'static str,
-    pub(super) kind: &'static str,
+    pub(super) name: &'static str,
     pub(super) resource: fn() -> ApiResource,
     /// The name of its watch.
     pub(super) watch: &'static str,
@@ -92,7 +92,7 @@ pub(super) async fn run<P: Provider>(ctx: &Arc<Context>, provider: P, drain: Dra
     let ready = async { synced.until_synced().await };
     let settings = Settings {
         controller: kind.controller,
-        kind: kind.kind,
+        kind: kind.name,
         concurrency: kind.concurrency,
         debounce: DEBOUNCE,
         deadline: DEADLINE,
@@ -180,7 +180,7 @@ impl<P> Controller<'_, P> {
         let api: Api<DynamicObject> = Api::namespaced_with(client, &namespace, &resource);
         let merged = merge(&api, &found.metadata, part, change, MANAGER).await;
         merged.map_err(|source| Error::Write {
-            object: format!("{} {namespace}/{}", self.kind.kind, found.name_any()),
+            object: format!("{} {namespace}/{}", self.kind.name, found.name_any()),
             source,
         })
     }

@@ -55,7 +55,7 @@ fn watch(
     events.filter_map(move |event| {
         let key = event.map(|found| ObjectKey::of(&found.metadata));
         let key = key.inspect_err(|error| {
-            tracing::debug!(kind = kind.kind, error = chain(error), "Failed to watch");
+            tracing::debug!(kind = kind.name, error = chain(error), "Failed to watch");
         });
         std::future::ready(key.ok())
     })

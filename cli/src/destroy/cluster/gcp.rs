@@ -37,7 +37,7 @@ pub(crate) struct GcpArgs {
 /// What is destroyed.
 #[derive(Debug)]
 pub(super) struct Cloud {
-    google_cloud: GoogleCloud,
+    client: GoogleCloud,
     scope: Scope,
     region: String,
     preserve_iam: bool,
@@ -62,7 +62,7 @@ impl GcpArgs {
         // Service accounts of longer names cannot have been created.
         let has_identities = scope.check_identities().is_ok();
         Ok(Some(Cloud {
-            google_cloud: connect().context(hint)?,
+            client: connect().context(hint)?,
             preserve_iam: self.preserve_iam || !has_identities,
             scope,
             region,
@@ -93,7 +93,7 @@ impl GcpArgs {
 impl Cloud {
     fn executor<'a>(&'a self, display: &'a Display) -> Executor<'a, GoogleCloud> {
         Executor {
-            calls: &self.google_cloud,
+            calls: &self.client,
             scope: &self.scope,
             display,
         }

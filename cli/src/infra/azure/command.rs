@@ -19,7 +19,6 @@ use super::found::{NetworkRequest, check_group};
 use super::identity_files::{IdentityFiles, Registry};
 use super::roles::{Groups, RoleSet};
 use super::scope::Scope;
-use crate::Usage;
 use crate::crds::output::{Format, stream};
 use crate::create::{Capability, text};
 use crate::infra::aws::Domain;

@@ -221,15 +221,15 @@ mod tests {
         let path = directory.path().join("infra.json");
         let scope_a = scope("a-x1", "a");
         let mut output = Output::continued(&scope_a, Some(path.as_path())).unwrap();
-        let made = secret(&scope_a, "clusters", Credentials::Ingress, "key");
-        output.set_secret(Credentials::Ingress, made.clone());
+        let written = secret(&scope_a, "clusters", Credentials::Ingress, "key");
+        output.set_secret(Credentials::Ingress, written.clone());
         fs::write(&path, output.text().unwrap()).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         output.write(&path).unwrap();
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let next = Output::continued(&scope_a, Some(path.as_path())).unwrap();
-        assert_eq!(next.secret(Credentials::Ingress), Some(&made));
+        assert_eq!(next.secret(Credentials::Ingress), Some(&written));
         assert_eq!(next.secret(Credentials::Storage), None);
         let other = Output::continued(&scope("b-x2", "b"), Some(path.as_path()));
         let error = other.err().unwrap().to_string();

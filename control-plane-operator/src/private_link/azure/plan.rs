@@ -54,7 +54,7 @@ pub(super) struct Link {
     pub(super) alias: String,
     pub(super) base_domain: Option<String>,
     /// Whether the OAuth server has a link of its own.
-    pub(super) has_oauth_link: bool,
+    pub(super) has_oauth: bool,
 }
 
 /// Whose something is.
@@ -269,7 +269,7 @@ impl Link {
             format!("oauth-{}", cluster.name),
         );
         match self.name.as_str() {
-            ROUTER if self.has_oauth_link => vec![api],
+            ROUTER if self.has_oauth => vec![api],
             ROUTER => vec![api, oauth],
             OAUTH => vec![oauth],
             _ => Vec::new(),

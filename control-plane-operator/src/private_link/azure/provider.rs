@@ -215,7 +215,7 @@ fn link_of(live: &AzurePrivateLinkService, siblings: &[String]) -> Link {
         name: live.name_any(),
         alias: alias.unwrap_or_default(),
         base_domain: live.spec.base_domain.clone().filter(|it| !it.is_empty()),
-        has_oauth_link: siblings.iter().any(|it| it == OAUTH),
+        has_oauth: siblings.iter().any(|it| it == OAUTH),
     }
 }
 

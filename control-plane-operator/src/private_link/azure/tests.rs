@@ -40,12 +40,12 @@ fn alias(service: &str) -> String {
     format!("{service}.0.eastus.azure.privatelinkservice")
 }
 
-fn link(name: &str, service: &str, has_oauth_link: bool) -> Link {
+fn link(name: &str, service: &str, has_oauth: bool) -> Link {
     Link {
         name: name.to_owned(),
         alias: alias(service),
         base_domain: Some("example.com".to_owned()),
-        has_oauth_link,
+        has_oauth,
     }
 }
 

@@ -95,12 +95,11 @@ impl Shared {
                 }
                 None => None,
             },
-            ssh_key: match spec.ssh_key.name.as_str() {
-                "" => None,
-                _ => {
-                    let key = ctx.key(SSH_KEY, "id_rsa.pub").await?;
-                    key.and_then(|it| String::from_utf8(it).ok())
-                }
+            ssh_key: if spec.ssh_key.name.is_empty() {
+                None
+            } else {
+                let key = ctx.key(SSH_KEY, "id_rsa.pub").await?;
+                key.and_then(|it| String::from_utf8(it).ok())
             },
             ignition_ca: ctx.key(IGNITION_CA, "tls.crt").await?,
             core: core.into_iter().map(source).collect(),

@@ -26,7 +26,7 @@ use crate::private_link::inputs::{Owner, typed};
 /// The kind.
 pub(in crate::private_link) static KIND: Kind = Kind {
     controller: "awsendpointservice",
-    kind: "AWSEndpointService",
+    name: "AWSEndpointService",
     resource: || ApiResource::erase::<AwsEndpointService>(&()),
     watch: ENDPOINT_SERVICES,
     concurrency: 10,
@@ -77,7 +77,7 @@ impl control::Provider for Provider {
         if let Some(change) = metadata(found, owner, &subnets) {
             return Ok(Step::Change(change));
         }
-        let link: AwsEndpointService = typed(found, KIND.kind)?;
+        let link: AwsEndpointService = typed(found, KIND.name)?;
         let infrastructure = self
             .infrastructure
             .get_or_try_init(|| inputs::infrastructure(&self.ctx))
@@ -92,7 +92,7 @@ impl control::Provider for Provider {
     }
 
     async fn remove(&self, found: &DynamicObject, _: &Owner) -> Result<Step, Error> {
-        let link: AwsEndpointService = typed(found, KIND.kind)?;
+        let link: AwsEndpointService = typed(found, KIND.name)?;
         let target = inputs::target(&link, &self.ctx).await?;
         let removed = match self.client().await {
             Ok(client) => endpoint_service::remove(&*client, &target).await,

@@ -29,7 +29,7 @@ use crate::private_link::problem::{Problem, failed};
 /// The kind.
 pub(in crate::private_link) static KIND: Kind = Kind {
     controller: "azureprivatelinkservice",
-    kind: "AzurePrivateLinkService",
+    name: "AzurePrivateLinkService",
     resource: || ApiResource::erase::<AzurePrivateLinkService>(&()),
     watch: AZURE_LINKS,
     // Two of them would choose the same range for their subnets.
@@ -82,7 +82,7 @@ impl control::Provider for Provider {
         if let Some(change) = control::change(found, owner, KIND.finalizer, &Map::new()) {
             return Ok(Step::Change(change));
         }
-        let link: AzurePrivateLinkService = typed(found, KIND.kind)?;
+        let link: AzurePrivateLinkService = typed(found, KIND.name)?;
         let target = self.target(&link, owner).await?;
         let claimed = link.spec.load_balancer_ip.as_deref();
         let desired = desired(cluster, azure, &name, claimed, target);
@@ -98,7 +98,7 @@ impl control::Provider for Provider {
     }
 
     async fn remove(&self, found: &DynamicObject, owner: &Owner) -> Result<Step, Error> {
-        let link: AzurePrivateLinkService = typed(found, KIND.kind)?;
+        let link: AzurePrivateLinkService = typed(found, KIND.name)?;
         let target = self.target(&link, owner).await?;
         Ok(match self.try_remove(&target).await {
             Ok(Removal::Done) => Step::Removed,

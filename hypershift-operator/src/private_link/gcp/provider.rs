@@ -27,7 +27,7 @@ use crate::private_link::problem::{Problem, failed};
 /// The kind.
 pub(in crate::private_link) static KIND: Kind = Kind {
     controller: "gcpprivateserviceconnect",
-    kind: "GCPPrivateServiceConnect",
+    name: "GCPPrivateServiceConnect",
     resource: || ApiResource::erase::<GcpPrivateServiceConnect>(&()),
     watch: GCP_LINKS,
     // Two of them would choose the same subnet.
@@ -67,7 +67,7 @@ impl control::Provider for Provider {
         if let Some(change) = control::change(found, owner, KIND.finalizer, &Map::new()) {
             return Ok(Step::Change(change));
         }
-        let link: GcpPrivateServiceConnect = typed(found, KIND.kind)?;
+        let link: GcpPrivateServiceConnect = typed(found, KIND.name)?;
         let target = self.target(&link).await?;
         let cluster_id = cluster.spec.cluster_id.as_deref();
         let desired = desired(&link, gcp, cluster_id, target);
@@ -81,7 +81,7 @@ impl control::Provider for Provider {
     }
 
     async fn remove(&self, found: &DynamicObject, _: &Owner) -> Result<Step, Error> {
-        let link: GcpPrivateServiceConnect = typed(found, KIND.kind)?;
+        let link: GcpPrivateServiceConnect = typed(found, KIND.name)?;
         let target = self.target(&link).await?;
         Ok(match self.try_remove(&target).await {
             Ok(Removal::Done) => Step::Removed,

@@ -123,14 +123,14 @@ impl Compute {
         self.begin(path, Kind::Insert)
     }
 
-    fn patch(&mut self, path: &str, patch: &Value) -> Answer {
-        if let Some(refusal) = self.not_ready(path).or_else(|| self.check(patch)) {
+    fn patch(&mut self, path: &str, changes: &Value) -> Answer {
+        if let Some(refusal) = self.not_ready(path).or_else(|| self.check(changes)) {
             return refusal;
         }
         let Some(resource) = self.resources.get_mut(path) else {
             return not_found(path);
         };
-        for (field, value) in patch.as_object().into_iter().flatten() {
+        for (field, value) in changes.as_object().into_iter().flatten() {
             resource[field.as_str()].clone_from(value);
         }
         self.begin(path.to_owned(), Kind::Patch)

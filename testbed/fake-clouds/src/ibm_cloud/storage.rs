@@ -58,7 +58,8 @@ impl IbmCloud {
             let instance = bucket["instance"].as_str().unwrap_or_default();
             if crn.contains(instance) {
                 let name = bucket["name"].as_str().unwrap_or_default();
-                drop(write!(text, "<Bucket><Name>{name}</Name></Bucket>"));
+                // Writing to a String never fails.
+                let _ = write!(text, "<Bucket><Name>{name}</Name></Bucket>");
             }
         }
         xml(&format!(

@@ -70,8 +70,10 @@ impl IbmCloud {
         };
         let network = &body["network_id"];
         let is_ready = |it: &Value| it["status"] == "available" || it["state"] == "active";
-        let mut networks = self.all(Kind::Vpc).chain(self.all(Kind::Instance));
-        let has_network = networks.any(|it| it["crn"] == *network && is_ready(it));
+        let has_network = self
+            .all(Kind::Vpc)
+            .chain(self.all(Kind::Instance))
+            .any(|it| it["crn"] == *network && is_ready(it));
         if !is_ready(found) || !has_network {
             return refused(400, "not_ready");
         }

@@ -115,7 +115,7 @@ impl Platform for GcpArgs {
     fn parts(&self, common: &CommonArgs) -> anyhow::Result<Parts> {
         let network = self.known_network()?;
         let identity = self.known_identity()?;
-        let infra_id = self.infra_id(common, network.as_ref(), identity.as_ref())?;
+        let infra_id = Self::infra_id(common, network.as_ref(), identity.as_ref())?;
         let network = match network {
             Some(network) => network,
             None => self.future_network(&infra_id, identity.as_ref())?,
@@ -200,7 +200,6 @@ impl GcpArgs {
     }
 
     fn infra_id(
-        &self,
         common: &CommonArgs,
         network: Option<&Network>,
         identity: Option<&Identity>,

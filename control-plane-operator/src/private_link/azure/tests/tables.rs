@@ -246,7 +246,7 @@ fn what_cannot_be_a_part_of_an_id_is_refused() {
 #[test]
 fn names_of_records_follow_the_links() {
     let cluster = cluster("one", "1", "n");
-    for (name, has_oauth_link, records, shared) in [
+    for (name, has_oauth, records, shared) in [
         (
             ROUTER,
             false,
@@ -257,7 +257,7 @@ fn names_of_records_follow_the_links() {
         (OAUTH, false, vec![], vec!["oauth-one"]),
         ("other", false, vec![], vec![]),
     ] {
-        let link = link(name, "pls-1", has_oauth_link);
+        let link = link(name, "pls-1", has_oauth);
         assert_eq!(link.records(), records, "{name}");
         assert_eq!(link.shared_records(&cluster), shared, "{name}");
     }

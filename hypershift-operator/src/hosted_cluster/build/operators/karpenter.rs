@@ -114,7 +114,7 @@ fn variables(facts: &Facts, settings: &Settings) -> Value {
     shared.cloned().chain(region).collect()
 }
 
-/// What is deleted when Karpenter is switched off: it and its operator. Its nodes are the user's, and ServiceAccounts
+/// What is deleted when Karpenter is switched off: it and its operator. Its nodes are the user's, and service accounts
 /// without rights go with the namespace.
 fn obsolete(facts: &Facts) -> Vec<(ApiResource, String)> {
     let mut kinds = vec![

@@ -92,19 +92,18 @@ impl AzureArgs {
     fn request(&self, common: &CommonArgs, scope: &Scope) -> anyhow::Result<CreateRequest> {
         let network = NetworkRequest::new(domain(common)?, &self.network)?;
         let mut assigns = self.assign_service_principal_roles;
-        let identities = match self.identities(&Infrastructure::default())? {
-            Some(files) => Identities::Existing(files),
-            None => {
-                // Nothing else can give roles to identities that did not exist before.
-                assigns = true;
-                let group = network.main_group(scope);
-                let issuer = self.oidc_issuer_url.as_deref().ok_or_else(no_identities)?;
-                let mut created = IdentityRequest::new(&group, issuer)?;
-                if self.encryption_key_id.is_some() {
-                    created = created.with_kms();
-                }
-                Identities::Created(created)
+        let identities = if let Some(files) = self.identities(&Infrastructure::default())? {
+            Identities::Existing(files)
+        } else {
+            // Nothing else can give roles to identities that did not exist before.
+            assigns = true;
+            let group = network.main_group(scope);
+            let issuer = self.oidc_issuer_url.as_deref().ok_or_else(no_identities)?;
+            let mut created = IdentityRequest::new(&group, issuer)?;
+            if self.encryption_key_id.is_some() {
+                created = created.with_kms();
             }
+            Identities::Created(created)
         };
         let roles = role_set(assigns, self.assign_custom_hcp_roles);
         let registry = registry(&common.control_plane.disable_cluster_capabilities);
