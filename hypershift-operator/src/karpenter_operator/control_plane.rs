@@ -156,7 +156,8 @@ mod tests {
 
     #[test]
     fn karpenter_is_changed_while_it_is_on_and_nothing_else_happens() {
-        let changes: [(&str, bool, fn(&mut HostedControlPlane)); 5] = [
+        type Change = fn(&mut HostedControlPlane);
+        let changes: [(&str, bool, Change); 5] = [
             ("on", true, |_| {}),
             ("off", false, |it| it.spec.auto_node = None),
             ("paused", false, |it| {

@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn the_finalizer_is_added_once_and_others_are_kept() {
         let (plain, ending) = (fixtures::control_plane(), ending());
-        let both = vec!["a".to_owned(), names::KARPENTER_FINALIZER.to_owned()];
+        let both = ["a".to_owned(), names::KARPENTER_FINALIZER.to_owned()];
         for (hcp, is_wanted, expected) in [
             (&plain, true, Some(both[1..].to_vec())),
             (&plain, false, None),

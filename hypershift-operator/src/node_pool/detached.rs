@@ -331,7 +331,8 @@ spec: {kubeletConfig: {maxPods: 300}}
 
     #[test]
     fn what_is_missing_is_reported() {
-        let changes: [(&str, fn(&mut Input)); 3] = [
+        type Change = fn(&mut Input);
+        let changes: [(&str, Change); 3] = [
             ("ignition certificate authority", |it| it.ignition_ca = None),
             ("ConfigMap a", |it| it.own[0].1 = "kind: Pod".to_owned()),
             ("cannot join", |it| {

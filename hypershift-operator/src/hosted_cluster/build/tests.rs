@@ -95,7 +95,8 @@ fn karpenter_operator_is_added_once_its_pods_can_start() {
     assert_eq!(objects, expected);
     assert_eq!(obsolete, [""; 0]);
     let secret = "Secret karpenter-credentials".to_owned();
-    let changes: [(&str, fn(&mut Facts)); 4] = [
+    type Change = fn(&mut Facts);
+    let changes: [(&str, Change); 4] = [
         ("no kubeconfig", |it| it.control_plane = None),
         ("no access", |it| it.auto_node = Some(AutoNode::default())),
         ("no ignition endpoint", |it| it.ignition = None),
@@ -105,7 +106,7 @@ fn karpenter_operator_is_added_once_its_pods_can_start() {
         let mut facts = ready.clone();
         change(&mut facts);
         let (objects, obsolete) = of_karpenter(&facts);
-        assert_eq!(objects, [secret.clone()], "{name}");
+        assert_eq!(objects, std::slice::from_ref(&secret), "{name}");
         assert_eq!(obsolete, [""; 0], "{name}");
     }
     let mut facts = ready;

@@ -87,10 +87,12 @@ impl Cluster {
     }
 }
 
+type Change = fn(&mut Cluster, &mut Request);
+
 /// A machine of another cluster does not join this one, and a machine of this one gets its own name only.
 #[test]
 fn client_certificates_are_for_instances_of_this_cluster_that_wait() {
-    let changes: [(&str, fn(&mut Cluster, &mut Request), bool); 15] = [
+    let changes: [(&str, Change, bool); 15] = [
         ("its own", |_, _| {}, true),
         (
             "an instance of another tenant",
@@ -171,7 +173,7 @@ fn client_certificates_are_for_instances_of_this_cluster_that_wait() {
 
 #[test]
 fn serving_certificates_are_for_own_names_of_nodes_with_a_claim() {
-    let changes: [(&str, fn(&mut Cluster, &mut Request), bool); 13] = [
+    let changes: [(&str, Change, bool); 13] = [
         ("its own", |_, _| {}, true),
         ("only an address", |_, it| it.names.clear(), true),
         (

@@ -14,6 +14,9 @@ use crate::private_link::azure::service::{CREATION, LOOKUP, Made, Seen};
 use crate::private_link::inputs::Balancer;
 use crate::private_link::problem::{Problem, failed};
 
+/// A change of a field.
+type Change = fn(&mut Value);
+
 #[test]
 fn frontends_are_those_of_the_service() {
     let own = Balancer {
@@ -204,7 +207,7 @@ fn what_is_desired_is_that_of_the_hosted_cluster() {
         plan::link_name("oauth-openshift", "1"),
         "pls-oauth-openshift-1"
     );
-    let refused: [(&str, fn(&mut Value)); 3] = [
+    let refused: [(&str, Change); 3] = [
         ("spec.clusterID", |it| it["clusterID"] = json!(null)),
         ("spec.infraID has characters", |it| {
             it["infraID"] = json!("a/b")
