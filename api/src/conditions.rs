@@ -157,6 +157,10 @@ names! {
         AzurePrivateEndpointAvailable = "AzurePrivateEndpointAvailable",
         /// The private names resolve.
         AzurePrivateDnsAvailable = "AzurePrivateDNSAvailable",
+        /// The endpoint of Private Service Connect in the guest's network is there.
+        GcpEndpointAvailable = "GCPEndpointAvailable",
+        /// The service attachment of the management cluster is there.
+        GcpServiceAttachmentAvailable = "GCPServiceAttachmentAvailable",
         /// The virtual machines' network carries the guest's packets.
         ValidKubeVirtInfraNetworkMtu = "ValidKubeVirtInfraNetworkMTU",
         /// The virtual machines can move between hosts while they run.

@@ -5,4 +5,5 @@
     reason = "users read the documentation of fields as plain text, in `kubectl explain`"
 )]
 
+pub mod definitions;
 pub mod v1;

@@ -7,7 +7,7 @@ mod node_pool;
 mod release;
 pub(crate) mod text;
 
-pub(crate) use cluster::{DELETED_WITH_CLUSTER, MADE_FOR};
+pub(crate) use cluster::{Capability, DELETED_WITH_CLUSTER, MADE_FOR};
 
 use clap::Subcommand;
 

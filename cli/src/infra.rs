@@ -1,6 +1,9 @@
 //! `create` and `destroy` of infrastructure in clouds: networks, and identities of components.
 
 pub(crate) mod aws;
+pub(crate) mod azure;
+pub(crate) mod gcp;
+pub(crate) mod power_vs;
 
 use clap::Subcommand;
 
@@ -10,6 +13,15 @@ pub(crate) enum CreateInfra {
     /// A VPC with subnets, gateways, routes and private hosted zones on AWS
     #[command(after_help = include_str!("infra/aws/create_infra.txt"))]
     Aws(Box<aws::CreateInfraArgs>),
+    /// Resource groups with a virtual network, egress and a private DNS zone on Azure
+    #[command(after_help = include_str!("infra/azure/create_infra.txt"))]
+    Azure(Box<azure::CreateInfraArgs>),
+    /// A workspace, a VPC, the transit gateway between them, and API keys of components on Power VS of IBM Cloud
+    #[command(name = "powervs", after_help = include_str!("infra/power_vs/create_infra.txt"))]
+    PowerVs(Box<power_vs::CreateInfraArgs>),
+    /// A network with a subnet, a firewall rule, a router and a NAT gateway on Google Cloud
+    #[command(after_help = include_str!("infra/gcp/create_infra.txt"))]
+    Gcp(Box<gcp::CreateInfraArgs>),
 }
 
 /// The clouds in which identities are created.
@@ -18,6 +30,12 @@ pub(crate) enum CreateIam {
     /// An identity provider, IAM roles and an instance profile on AWS
     #[command(after_help = include_str!("infra/aws/create_iam.txt"))]
     Aws(Box<aws::CreateIamArgs>),
+    /// Managed identities with federated credentials on Azure
+    #[command(after_help = include_str!("infra/azure/create_iam.txt"))]
+    Azure(Box<azure::CreateIamArgs>),
+    /// A workload identity pool and service accounts on Google Cloud
+    #[command(after_help = include_str!("infra/gcp/create_iam.txt"))]
+    Gcp(Box<gcp::CreateIamArgs>),
 }
 
 /// The clouds in which networks are destroyed.
@@ -25,6 +43,13 @@ pub(crate) enum CreateIam {
 pub(crate) enum DestroyInfra {
     /// The VPC of a cluster on AWS, with all that is in it
     Aws(Box<aws::DestroyInfraArgs>),
+    /// The resource groups of a cluster on Azure, with all that is in them
+    Azure(Box<azure::DestroyInfraArgs>),
+    /// What create infra powervs has created, and what the cluster has left there
+    #[command(name = "powervs")]
+    PowerVs(Box<power_vs::DestroyInfraArgs>),
+    /// The network of a cluster on Google Cloud
+    Gcp(Box<gcp::DestroyInfraArgs>),
 }
 
 /// The clouds in which identities are destroyed.
@@ -32,6 +57,10 @@ pub(crate) enum DestroyInfra {
 pub(crate) enum DestroyIam {
     /// The identity provider, IAM roles and instance profile of a cluster on AWS
     Aws(Box<aws::DestroyIamArgs>),
+    /// The identities of a cluster on Azure, with their role assignments
+    Azure(Box<azure::DestroyIamArgs>),
+    /// The workload identity pool and service accounts of a cluster on Google Cloud
+    Gcp(Box<gcp::DestroyIamArgs>),
 }
 
 // === impl CreateInfra ===
@@ -39,8 +68,12 @@ pub(crate) enum DestroyIam {
 impl CreateInfra {
     /// Creates it, or reports what would be created.
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        let Self::Aws(args) = self;
-        args.run()
+        match self {
+            Self::Aws(args) => args.run(),
+            Self::Azure(args) => args.run(),
+            Self::PowerVs(args) => args.run(),
+            Self::Gcp(args) => args.run(),
+        }
     }
 }
 
@@ -49,8 +82,11 @@ impl CreateInfra {
 impl CreateIam {
     /// Creates them, or reports what would be created.
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        let Self::Aws(args) = self;
-        args.run()
+        match self {
+            Self::Aws(args) => args.run(),
+            Self::Azure(args) => args.run(),
+            Self::Gcp(args) => args.run(),
+        }
     }
 }
 
@@ -59,8 +95,12 @@ impl CreateIam {
 impl DestroyInfra {
     /// Destroys it, or reports what would be destroyed.
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        let Self::Aws(args) = self;
-        args.run()
+        match self {
+            Self::Aws(args) => args.run(),
+            Self::Azure(args) => args.run(),
+            Self::PowerVs(args) => args.run(),
+            Self::Gcp(args) => args.run(),
+        }
     }
 }
 
@@ -69,7 +109,10 @@ impl DestroyInfra {
 impl DestroyIam {
     /// Destroys them, or reports what would be destroyed.
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        let Self::Aws(args) = self;
-        args.run()
+        match self {
+            Self::Aws(args) => args.run(),
+            Self::Azure(args) => args.run(),
+            Self::Gcp(args) => args.run(),
+        }
     }
 }

@@ -22,6 +22,7 @@ mod oidc;
 pub(crate) mod options;
 mod plan;
 mod preflight;
+mod private_links;
 mod pruning;
 mod rbac;
 mod render;

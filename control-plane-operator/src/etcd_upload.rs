@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use support::args::LoggingArgs;
+use support::azure::AuthType;
 
 use crate::error::{Failure, Usage};
-use crate::object_store::azure::token::{self, AuthType};
 use crate::object_store::s3::Bucket;
 use crate::object_store::{Http, Variable, azure, key, s3};
 use crate::tool;
@@ -129,7 +129,12 @@ async fn upload(args: &Args, target: &Target, variable: Variable<'_>) -> Result<
     let url = match target {
         Target::S3(bucket) => s3::upload(&http, bucket, credentials, file, &key, variable).await?,
         Target::Azure(container) => {
-            let source = token::source(credentials, args.azure.azure_auth_type, variable)?;
+            let source = support::azure::source(
+                credentials,
+                args.azure.azure_auth_type,
+                azure::SCOPE,
+                variable,
+            )?;
             azure::upload(&http, container, &source, file, &key).await?
         }
     };

@@ -23,6 +23,7 @@ mod retired;
 mod secrets;
 mod settled;
 mod status;
+pub(crate) mod tokens;
 
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 //! - [`components`]: the components of a control plane, and how to add one; the crate `control-plane-component` is
 //!   their framework.
 //! - [`render`]: renders all objects of a hosted control plane without a cluster; [`mod@run`]: the operator.
-//! - [`infra`]: Services, Routes and addresses; [`pki`]: certificates; `private_link`: endpoints of private clusters on AWS.
+//! - [`infra`]: Services, Routes and addresses; [`pki`]: certificates; `private_link`: endpoints of private clusters.
 //! - The other modules are the helpers that run in pods of components.
 
 pub mod args;

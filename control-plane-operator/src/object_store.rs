@@ -4,7 +4,7 @@
 //! file ──> parts ──> Http: sign or authorize, send, retry ──> S3 | Azure Blob Storage
 //! ```
 //!
-//! [`parts`] decides without I/O, and signatures are those of [`support::aws`]. Nothing here deletes an object, and an
+//! [`parts`] decides without I/O, signatures are those of [`support::aws`], and tokens of [`support::azure`]. Nothing here deletes an object, and an
 //! upload becomes visible as a whole or not at all.
 
 pub(crate) mod azure;
@@ -16,7 +16,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use support::aws::encoded;
 use support::aws::s3::encoded_path;
-use support::{aws, outbound};
+use support::{aws, outbound, rest};
 
 pub(crate) use support::aws::Variable;
 pub(crate) use support::outbound::Http;
@@ -49,6 +49,27 @@ pub(crate) enum Error {
     Credentials(String),
     #[error(transparent)]
     Aws(#[from] aws::Error),
+}
+
+impl From<rest::Error> for Error {
+    fn from(error: rest::Error) -> Self {
+        match error {
+            rest::Error::Http { what, source } => Self::Http { what, source },
+            rest::Error::Refused {
+                what,
+                status,
+                code,
+                message,
+            } => Self::Refused {
+                what,
+                status,
+                code,
+                message,
+            },
+            rest::Error::Response { what, problem } => Self::Response { what, problem },
+            rest::Error::Credentials(problem) => Self::Credentials(problem),
+        }
+    }
 }
 
 /// What to do about a refusal.

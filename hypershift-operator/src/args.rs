@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use api::features::{FEATURE_SET_ENV, FeatureSet};
-use api::group::GroupPair;
+use api::group::{CapiTypes, GroupPair};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use control_plane_component::settings::CollectedMetrics;
+use control_plane_component::settings::{CollectedMetrics, Pairs};
 use ownership::Scope;
 use payload::args::{OperatorImageArgs, ReleaseArgs};
 use support::args::{Address, ApiServerArgs, LeaderArgs, LoggingArgs, Time};
@@ -37,10 +38,93 @@ Examples:
 pub enum Command {
     /// Reconcile hosted clusters, until SIGTERM or SIGINT.
     Run(Box<RunArgs>),
+    /// Have Karpenter make nodes of one hosted cluster with AutoNode, until SIGTERM or SIGINT.
+    KarpenterOperator(Box<KarpenterArgs>),
     /// Repair a failed member of a hosted cluster's etcd.
     RecoverEtcd(Box<RecoverEtcdArgs>),
     /// Write the configuration of the ingress that hosted clusters share (ARO), until SIGTERM or SIGINT.
     SharedingressConfigGenerator(Box<SharedIngressArgs>),
+}
+
+/// The flags of `karpenter-operator`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = KARPENTER)]
+pub struct KarpenterArgs {
+    /// Namespace of the hosted control plane.
+    #[arg(long, value_name = "NAME", env = "POD_NAMESPACE")]
+    pub namespace: String,
+    /// Name of the HostedControlPlane.
+    #[arg(long, value_name = "NAME")]
+    pub hosted_control_plane: String,
+    /// Name of this pod, for leader election.
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "POD_NAME",
+        default_value = "karpenter-operator"
+    )]
+    pub pod_name: String,
+    /// Kubeconfig of the hosted cluster.
+    #[arg(long, value_name = "FILE")]
+    pub target_kubeconfig: PathBuf,
+    /// Image of the control-plane-operator, which mints the tokens of Karpenter.
+    #[arg(long, value_name = "IMAGE")]
+    pub control_plane_operator_image: String,
+    /// Where new nodes get their configuration: a host, and a port unless it is 443.
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub ignition_endpoint: String,
+    /// API groups of Cluster API objects: private or standard.
+    #[arg(
+        long,
+        env = "CAPI_TYPES",
+        default_value_t = CapiTypes::Standard,
+        value_parser = capi_types()
+    )]
+    pub capi_types: CapiTypes,
+    /// Images of the release that are replaced by others, by name. Comma-separated.
+    #[arg(
+        long,
+        value_name = "NAME=IMAGE,...",
+        env = "IMAGE_OVERRIDES",
+        default_value = ""
+    )]
+    pub image_overrides: Pairs,
+    /// Image mirrors of the management cluster. Comma-separated.
+    #[arg(
+        long,
+        value_name = "SOURCE=MIRROR,...",
+        env = "OPENSHIFT_IMG_OVERRIDES",
+        default_value = ""
+    )]
+    pub openshift_img_overrides: Pairs,
+    /// User ID of pods, if the management cluster does not assign one.
+    #[arg(long, value_name = "UID", env = "DEFAULT_SECURITY_CONTEXT_UID")]
+    pub default_security_context_uid: Option<i64>,
+    /// Address for probes and metrics: /livez, /readyz, /metrics.
+    #[arg(long, value_name = "[IP]:PORT", default_value = ":8080")]
+    pub metrics_addr: Address,
+    /// Registries.
+    #[command(flatten, next_help_heading = "Images")]
+    pub releases: ReleaseArgs,
+    /// How the API server of the management cluster is reached.
+    #[command(flatten, next_help_heading = "API server")]
+    pub api_server: ApiServerArgs,
+    /// Which of several replicas acts.
+    #[command(flatten, next_help_heading = "Leader election")]
+    pub leader: LeaderArgs,
+    /// What is logged.
+    #[command(flatten, next_help_heading = "Logging")]
+    pub logging: LoggingArgs,
+}
+
+const KARPENTER: &str = "\
+It runs in the control plane of a hosted cluster on AWS with spec.autoNode. It takes the credentials for EC2 from the
+environment: AWS_SHARED_CREDENTIALS_FILE names a profile with the role of Karpenter.";
+
+/// Parses `--capi-types`, and lists both values in `--help`.
+fn capi_types() -> impl TypedValueParser<Value = CapiTypes> {
+    PossibleValuesParser::new([CapiTypes::Private, CapiTypes::Standard].map(CapiTypes::as_str))
+        .try_map(|text| text.parse::<CapiTypes>())
 }
 
 /// The arguments of `recover-etcd`.
@@ -211,6 +295,12 @@ pub struct RunArgs {
     /// credentials of the environment.
     #[arg(long, value_name = "FILE", env = "AWS_SHARED_CREDENTIALS_FILE")]
     pub aws_shared_credentials_file: Option<PathBuf>,
+    /// Private links on Azure.
+    #[command(flatten, next_help_heading = "Private links on Azure")]
+    pub azure_private_link: AzurePrivateLinkArgs,
+    /// Private Service Connect.
+    #[command(flatten, next_help_heading = "Private Service Connect")]
+    pub gcp_private_service_connect: GcpPrivateServiceConnectArgs,
     /// Managed service that runs this operator, if any: ARO-HCP is Azure Red Hat OpenShift.
     #[arg(long, value_name = "NAME", env = "MANAGED_SERVICE")]
     pub managed_service: Option<String>,
@@ -239,6 +329,42 @@ pub struct RunArgs {
     /// What is logged.
     #[command(flatten, next_help_heading = "Logging")]
     pub logging: LoggingArgs,
+}
+
+/// Where private link services of private hosted clusters on Azure are made.
+#[derive(Debug, Args)]
+pub struct AzurePrivateLinkArgs {
+    /// Resource group of the management cluster's load balancers, in which the operator manages private link services of
+    /// private hosted clusters. Without it, new private clusters on Azure are refused.
+    #[arg(long, value_name = "NAME", env = "AZURE_RESOURCE_GROUP")]
+    pub azure_resource_group: Option<String>,
+    /// Subscription of that resource group. Default: the one in --azure-credentials-file.
+    #[arg(long, value_name = "ID", env = "AZURE_SUBSCRIPTION_ID")]
+    pub azure_subscription_id: Option<String>,
+    /// Azure cloud of that subscription.
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "AZURE_CLOUD_NAME",
+        default_value = "AzurePublicCloud"
+    )]
+    pub azure_cloud_name: String,
+    /// File with the Azure credentials of the operator for private link services: JSON with subscriptionId, tenantId,
+    /// clientId and clientSecret. Default: the credentials of the environment.
+    #[arg(long, value_name = "FILE", env = "AZURE_CREDENTIALS_FILE")]
+    pub azure_credentials_file: Option<PathBuf>,
+}
+
+/// Where service attachments of hosted clusters on Google Cloud are made.
+#[derive(Debug, Args)]
+pub struct GcpPrivateServiceConnectArgs {
+    /// Project of the management cluster, in which the operator manages service attachments of hosted clusters on Google
+    /// Cloud. Requires --gcp-region. Without them, new clusters on Google Cloud are refused.
+    #[arg(long, value_name = "ID", env = "GCP_PROJECT")]
+    pub gcp_project: Option<String>,
+    /// Region of the management cluster.
+    #[arg(long, value_name = "NAME", env = "GCP_REGION")]
+    pub gcp_region: Option<String>,
 }
 
 /// Where the documents are by which AWS validates tokens of hosted clusters.
@@ -281,6 +407,9 @@ pub struct ImageArgs {
     /// Image of the proxy sidecar for controllers that use Cluster API. Required for hosted clusters on private types.
     #[arg(long, value_name = "IMAGE", env = "IMAGE_CAPI_PROXY")]
     pub capi_proxy_image: Option<String>,
+    /// Image of this operator, which control planes with AutoNode run, too. Required for these.
+    #[arg(long, value_name = "IMAGE", env = "IMAGE_HYPERSHIFT_OPERATOR")]
+    pub hypershift_operator_image: Option<String>,
     /// Images of the control-plane-operator.
     #[command(flatten)]
     pub operator: OperatorImageArgs,
@@ -325,6 +454,26 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    /// As the operator renders it.
+    #[test]
+    fn the_command_line_of_karpenter_operator_is_accepted() {
+        let args = [
+            "hypershift-operator",
+            "karpenter-operator",
+            "--target-kubeconfig=/mnt/kubeconfig/kubeconfig",
+            "--namespace=clusters-dev",
+            "--hosted-control-plane=dev",
+            "--control-plane-operator-image=images.example.com/operator:v1",
+            "--ignition-endpoint=ignition.dev.example.com",
+            "--capi-types=private",
+        ];
+        let Command::KarpenterOperator(args) = Cli::try_parse_from(args).unwrap().command else {
+            panic!("another command");
+        };
+        assert_eq!(args.capi_types, CapiTypes::Private);
+        assert_eq!(args.metrics_addr, Address::All(8080));
     }
 
     #[test]

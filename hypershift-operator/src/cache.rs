@@ -39,9 +39,10 @@ use tokio::time::{Instant, timeout};
 use crate::cluster_ref::{Id, resource};
 use crate::names::CLUSTER;
 pub(crate) use index::{
-    API_SERVER, CLUSTER_INPUTS, CONFIG_MAPS, ENDPOINT_SERVICES, Found, GRANTS, HOSTED_CLUSTERS,
-    IGNITION_DEPLOYMENTS, IGNITION_PROXIES, IGNITION_ROUTES, IGNITION_SERVICES, Index, LABELLED,
-    LEGACY, NAMESPACES, NODE_POOLS, Object, POOL_INPUTS, Part, SECRETS, Snapshot,
+    API_SERVER, AZURE_LINKS, CLUSTER_INPUTS, CONFIG_MAPS, ENDPOINT_SERVICES, Found, GCP_LINKS,
+    GRANTS, HOSTED_CLUSTERS, IGNITION_DEPLOYMENTS, IGNITION_PROXIES, IGNITION_ROUTES,
+    IGNITION_SERVICES, Index, LABELLED, LEGACY, NAMESPACES, NODE_POOLS, Object, POOL_INPUTS, Part,
+    SECRETS, Snapshot,
 };
 pub(crate) use settled::{Recheck, Settled};
 pub(crate) use slim::{cluster as trim_cluster, counted, pool as trim_pool, pool_inputs};

@@ -1,5 +1,7 @@
 //! The command line, resolved before anything is started.
 
+mod private_links;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,6 +11,9 @@ use api::hypershift::v1beta1::monitoring::MetricsSet;
 use ownership::Scope;
 use payload::{OperatorImages, Options, Overrides};
 use support::args::Address;
+use support::azure;
+use support::azure_resources::Group;
+use support::google_resources::Region;
 use support::lease;
 
 use crate::args::{CapacityProvider, ImageArgs, OidcStorageArgs, RunArgs, ScaleFromZeroArgs};
@@ -54,6 +59,8 @@ pub(crate) struct MigrationSettings {
 pub(crate) struct Images {
     /// The proxy beside controllers that speak Cluster API.
     pub(crate) capi_proxy: Option<String>,
+    /// This operator itself, for programs of it in control planes.
+    pub(crate) own: Option<String>,
     /// The control-plane-operator, where the release's cannot be run.
     pub(crate) operator: OperatorImages,
     /// Cluster API's provider for Azure, in place of the release's.
@@ -85,6 +92,18 @@ pub(crate) struct OidcStorage {
     pub(crate) credentials: PathBuf,
 }
 
+/// Where private link services of clusters on Azure are made, and how this operator makes them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AzurePrivateLink {
+    pub(crate) cloud: azure::Cloud,
+    /// The name of the cloud, as objects have it.
+    pub(crate) cloud_name: String,
+    /// The resource group of the load balancers.
+    pub(crate) group: Group,
+    /// A file, which is read for each pass: it may be replaced.
+    pub(crate) credentials: Option<PathBuf>,
+}
+
 /// Cloud settings of this operator.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Cloud {
@@ -94,6 +113,10 @@ pub(crate) struct Cloud {
     pub(crate) aws_region: Option<String>,
     /// Its credentials on AWS.
     pub(crate) aws_credentials: Option<PathBuf>,
+    /// Where private link services of clusters on Azure are made, if they are.
+    pub(crate) azure_private_link: Option<AzurePrivateLink>,
+    /// Where service attachments of clusters on Google Cloud are made, if they are.
+    pub(crate) gcp_private_service_connect: Option<Region>,
     /// The managed service that runs this operator, if any.
     pub(crate) managed_service: Option<String>,
     /// Client ID of the identity that reads certificates of managed identities from key vaults of Azure.
@@ -140,6 +163,11 @@ impl Config {
                     .aws_shared_credentials_file
                     .clone()
                     .filter(|it| !it.as_os_str().is_empty()),
+                azure_private_link: private_links::azure(
+                    &args.azure_private_link,
+                    args.managed_service.as_deref(),
+                )?,
+                gcp_private_service_connect: private_links::gcp(&args.gcp_private_service_connect)?,
                 managed_service: given(args.managed_service.as_ref()),
                 azure_key_vault_client_id: given(args.azure_key_vault_client_id.as_ref()),
                 oidc: oidc_storage(&args.oidc_storage)?,
@@ -162,6 +190,7 @@ impl Config {
 fn images(args: &ImageArgs) -> Result<Images, Fatal> {
     Ok(Images {
         capi_proxy: args.capi_proxy_image.clone(),
+        own: given(args.hypershift_operator_image.as_ref()),
         operator: args.operator.images().map_err(Fatal::file)?,
         azure_provider: args.azure_capi_provider_image.clone(),
         agent_provider: args.agent_capi_provider_image.clone(),

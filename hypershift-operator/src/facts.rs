@@ -1,5 +1,6 @@
 //! The facts of a HostedCluster: everything that was read, and the only input of the pure parts of a reconcile.
 
+pub(crate) mod auto_node;
 pub(crate) mod aws_roles;
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -8,9 +9,10 @@ pub(crate) mod references;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use api::hypershift::v1beta1::{AwsEndpointService, HostedCluster, HostedControlPlane};
+use api::hypershift::v1beta1::{HostedCluster, HostedControlPlane};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use payload::Release;
 pub(crate) use payload::operator_image::Labels;
 use payload::operator_image::operated_image;
@@ -76,8 +78,10 @@ pub(crate) struct Facts {
     pub(crate) cloud: Cloud,
     /// The documents by which AWS validates tokens, where they were to be stored.
     pub(crate) oidc_documents: Option<OidcDocuments>,
-    /// The private links of the cluster, if it has any.
-    pub(crate) endpoint_services: Vec<AwsEndpointService>,
+    /// The conditions of the private links of the cluster, for each one that it has.
+    pub(crate) private_links: Vec<Vec<Condition>>,
+    /// What is known of Karpenter, if the cluster has it or had it.
+    pub(crate) auto_node: Option<auto_node::AutoNode>,
     /// The serving certificate for managers, if it has to be created.
     pub(crate) webhook_tls: Option<Secret>,
 }
@@ -155,6 +159,8 @@ pub(crate) enum OidcDocuments {
 pub(crate) struct Management {
     /// Whether it serves OpenShift's routes.
     pub(crate) routes: bool,
+    /// Whether it serves the monitors of the Prometheus operator.
+    pub(crate) monitors: bool,
     /// Whether it chooses the users that pods run as, as OpenShift does.
     pub(crate) chooses_users: bool,
     /// Addresses of its API server.

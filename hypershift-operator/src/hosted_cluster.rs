@@ -10,6 +10,7 @@
 //! Decisions are made in pure code, based on `crate::facts::Facts`: `validate`, `build` and `status` have no client.
 
 mod apply;
+mod auto_node;
 pub(crate) mod build;
 mod defaults;
 mod deletion;

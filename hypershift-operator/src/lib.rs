@@ -16,8 +16,11 @@
 //! - `cache` has what watches report, so that a reconcile in which nothing has changed makes no request.
 //! - `fleet_metrics` counts clusters and pools for metrics; `events` sends Events for condition changes.
 //! - `conversion`: renews the certificate of the conversion webhook.
-//! - `private_link`: VPC endpoint services, by which clusters on AWS reach their control plane privately.
+//! - `private_link`: VPC endpoint services, private link services and service attachments, by which clusters reach their
+//!   control plane privately.
 //! - `migration`: moves clusters from standard to private types, one after the other.
+//! - `karpenter_operator`: the program in control planes with AutoNode, which has Karpenter make nodes; `karpenter_crds` has
+//!   the kinds of Karpenter.
 //! - `recover_etcd` and `sharedingress_config_generator`: programs beside the operator.
 //! - `legacy` removes operator-legacy when it is no longer needed.
 
@@ -41,6 +44,8 @@ mod fleet_metrics;
 mod handover;
 mod hosted_cluster;
 mod in_flight;
+mod karpenter_crds;
+mod karpenter_operator;
 mod kinds;
 mod legacy;
 mod management;
@@ -64,6 +69,7 @@ mod watches;
 pub fn run(cli: &args::Cli) -> Result<(), error::Fatal> {
     match &cli.command {
         args::Command::Run(args) => run::run(args),
+        args::Command::KarpenterOperator(args) => karpenter_operator::run(args),
         args::Command::RecoverEtcd(args) => recover_etcd::run(args),
         args::Command::SharedingressConfigGenerator(args) => {
             sharedingress_config_generator::run(args)

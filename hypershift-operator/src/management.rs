@@ -18,6 +18,8 @@ use crate::facts::Management;
 const CACHE_DURATION: Duration = Duration::from_mins(1);
 /// Group of OpenShift's routes.
 const ROUTES: &str = "route.openshift.io";
+/// Group of the Prometheus operator.
+const MONITORING: &str = "monitoring.coreos.com";
 /// Group of OpenShift's configuration.
 const CONFIG: &str = "config.openshift.io";
 /// The networks of pods that are excepted are at least as large as this where they are private, so that they include those
@@ -85,6 +87,7 @@ async fn read(client: &kube::Client) -> Result<Management, Error> {
     let has = |name: &str| groups.groups.iter().any(|group| group.name == name);
     Ok(Management {
         routes: has(ROUTES),
+        monitors: has(MONITORING),
         chooses_users: has(SECURITY),
         api_server: api_server(client).await?,
         networks: networks(client, has(CONFIG)).await?,

@@ -54,6 +54,28 @@ pub(crate) const CONTROL_PLANE_OPERATOR: &str = "control-plane-operator";
 pub(crate) const CLUSTER_API: &str = "cluster-api";
 /// The Deployment of the platform's controllers.
 pub(crate) const CAPI_PROVIDER: &str = "capi-provider";
+/// The Deployment of the program that makes Karpenter run, and the name of its objects.
+pub(crate) const KARPENTER_OPERATOR: &str = "karpenter-operator";
+/// The Deployment of Karpenter.
+pub(crate) const KARPENTER: &str = "karpenter";
+/// Secret with Karpenter's credentials on AWS.
+pub(crate) const KARPENTER_CREDENTIALS: &str = "karpenter-credentials";
+/// Finalizer of a HostedControlPlane: the machines of Karpenter are deleted first.
+pub(crate) const KARPENTER_FINALIZER: &str = "hypershift.openshift.io/karpenter-finalizer";
+/// ConfigMap with the taint of nodes that have just joined, which Karpenter removes.
+pub(crate) const KARPENTER_TAINT: &str = "set-karpenter-taint";
+/// ConfigMap with the subnets of Karpenter's machines, which private links lead to.
+pub(crate) const KARPENTER_SUBNETS: &str = "karpenter-subnets";
+/// Key in it: a list in JSON.
+pub(crate) const KARPENTER_SUBNETS_KEY: &str = "subnetIDs";
+/// Prefix of ConfigMaps with the settings of the kubelets of a class of its machines, before the name of the class.
+pub(crate) const KARPENTER_KUBELET: &str = "karpenter-kubelet-";
+/// Value of [`MANAGED_BY`] that the ConfigMap has.
+pub(crate) const KARPENTER_MANAGER: &str = "karpenter";
+/// Secret with the kubeconfig by which operators of the control plane act in the hosted cluster.
+pub(crate) const OPERATOR_KUBECONFIG: &str = "hcco-kubeconfig";
+/// The Deployment of the hosted API server.
+pub(crate) const KUBE_API_SERVER: &str = "kube-apiserver";
 /// The role by which managers read CRDs; it is the same for all hosted clusters.
 pub(crate) const CRD_READER: &str = "hypershift-cluster-api";
 

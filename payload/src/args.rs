@@ -34,7 +34,7 @@ pub struct OperatorImageArgs {
 }
 
 /// Where images come from.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct ReleaseArgs {
     /// Registries or repositories that are replaced by others, in the release and in all that it names.
     #[arg(
@@ -54,7 +54,7 @@ pub struct ReleaseArgs {
 }
 
 /// How registries are reached, and where releases are cached.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct RegistryArgs {
     /// Registries that are accessed over plain HTTP, by host and port, for testing.
     #[arg(
@@ -73,7 +73,7 @@ pub struct RegistryArgs {
 }
 
 /// Limits of reading images, so that a slow registry of one tenant costs the others nothing.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct ReadLimits {
     /// How long a registry may take to respond to a request and to send a document. Also the window of
     /// --registry-min-rate.

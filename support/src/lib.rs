@@ -15,11 +15,14 @@
 //! - `conditions`: conditions of objects.
 //! - `controller`, `reconcile`, `watch`: the controller runner, errors of reconcilers, failures of watches.
 //!
+//! With feature `kubelets`: `kubelet_request`, certificate requests of kubelets.
+//!
 //! With feature `outbound`: `outbound`, requests to servers outside of the cluster.
 //!
 //! With feature `aws`: `aws`, `xml`, signatures and credentials of AWS, and what its services respond; `ec2`, its calls.
 //!
-//! With feature `rest`: `rest`, calls of the HTTP APIs of other clouds; `azure`, `google_cloud`, `ibm_cloud`, their tokens.
+//! With feature `rest`: `rest`, calls of the HTTP APIs of other clouds; `azure`, `google_cloud`, `ibm_cloud`, their tokens;
+//! `azure_resources`, `google_resources`, calls that many resources have in common.
 //!
 //! With feature `testing`: `testing`, a mock API server, and a server of HTTP.
 
@@ -34,6 +37,8 @@ pub mod args;
 pub mod aws;
 #[cfg(feature = "rest")]
 pub mod azure;
+#[cfg(feature = "rest")]
+pub mod azure_resources;
 #[cfg(feature = "kube")]
 pub mod client;
 #[cfg(feature = "kube")]
@@ -51,11 +56,15 @@ pub mod etcd;
 pub mod fence;
 #[cfg(feature = "rest")]
 pub mod google_cloud;
+#[cfg(feature = "rest")]
+pub mod google_resources;
 pub mod health;
 #[cfg(feature = "rest")]
 pub mod ibm_cloud;
 #[cfg(feature = "kube")]
 pub mod kubeconfig;
+#[cfg(feature = "kubelets")]
+pub mod kubelet_request;
 #[cfg(feature = "kube")]
 pub mod lease;
 #[cfg(feature = "outbound")]

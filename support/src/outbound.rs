@@ -108,6 +108,15 @@ impl Http {
 
     /// Sends a request once: its caller decides what is repeated.
     pub async fn attempt(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Error> {
+        self.attempt_within(request, LARGEST_RESPONSE).await
+    }
+
+    /// The same with another limit of the response, in bytes.
+    pub async fn attempt_within(
+        &self,
+        request: Request<Bytes>,
+        largest: usize,
+    ) -> Result<Response<Bytes>, Error> {
         if !keeps_secrets(request.uri()) {
             let host = request.uri().host().unwrap_or_default();
             return Err(Error::PlainText(host.to_owned()));
@@ -115,7 +124,7 @@ impl Http {
         let exchange = async {
             let response = self.0.request(request.map(Full::new)).await;
             let (head, body) = response.map_err(Error::Connection)?.into_parts();
-            let body = Limited::new(body, LARGEST_RESPONSE).collect().await;
+            let body = Limited::new(body, largest).collect().await;
             Ok(Response::from_parts(
                 head,
                 body.map_err(Error::Body)?.to_bytes(),

@@ -7,8 +7,8 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_TYPE};
-use http::{Method, StatusCode};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, Method, StatusCode};
 use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
@@ -45,7 +45,7 @@ pub struct Response {
     pub status: u16,
     /// Its headers, with names in lower case.
     pub headers: BTreeMap<String, String>,
-    /// The document; null without one.
+    /// The document; its text if it is XML, and null without one.
     pub body: Value,
 }
 
@@ -209,6 +209,10 @@ impl Request {
             request = request.header(*name, value);
         }
         if self.body.is_null() {
+            if self.method == Method::POST {
+                // Clients send no length of what is empty, and servers refuse a POST without one.
+                request = request.header(CONTENT_LENGTH, "0");
+            }
             return request.body(Bytes::new());
         }
         if !self.headers.contains_key(CONTENT_TYPE.as_str()) {
@@ -248,7 +252,9 @@ impl<T: TokenSource> Client<T> {
             source,
         };
         let token = self.token().await?;
-        let sent = request.build(&token).map_err(|error| cannot(error.into()))?;
+        let sent = request
+            .build(&token)
+            .map_err(|error| cannot(error.into()))?;
         let response = self.http.attempt(sent).await.map_err(cannot)?;
         let status = response.status();
         let text = response.body();
@@ -259,6 +265,9 @@ impl<T: TokenSource> Client<T> {
         let body = match body {
             Ok(body) => body,
             Err(_) if text.trim_ascii().is_empty() => Value::Null,
+            Err(_) if is_xml(response.headers()) => {
+                Value::String(String::from_utf8_lossy(text).into_owned())
+            }
             Err(error) => {
                 return Err(Error::Response {
                     what: request.what(),
@@ -353,6 +362,17 @@ impl Error {
     pub fn is_denied(&self) -> bool {
         matches!(self, Self::Credentials(_)) || matches!(self.status(), Some(401 | 403))
     }
+
+    /// How long a controller waits before it tries again: longer where only someone else can change the cause.
+    pub fn pause(&self) -> Duration {
+        if self.is_conflict() {
+            return Duration::from_secs(30);
+        }
+        if self.is_throttled() {
+            return Duration::from_mins(5);
+        }
+        Duration::from_mins(if self.is_denied() { 10 } else { 2 })
+    }
 }
 
 impl fmt::Debug for Token {
@@ -363,8 +383,13 @@ impl fmt::Debug for Token {
     }
 }
 
+fn is_xml(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
+    kind.is_some_and(|kind| kind.contains("/xml"))
+}
+
 /// The error of a response. Clouds differ in where its code and its message are: `error.code` and `error.message` of Azure,
-/// `error.status` of Google Cloud, `errors[0]` of IBM Cloud.
+/// `error.status` or `error.errors[0].reason` of Google Cloud, `errors[0]` of IBM Cloud.
 pub fn refused(request: &Request, status: StatusCode, body: &Value) -> Error {
     let text = |pointers: &[&str]| {
         let found = pointers.iter().find_map(|it| body.pointer(it)?.as_str());
@@ -373,6 +398,7 @@ pub fn refused(request: &Request, status: StatusCode, body: &Value) -> Error {
     let code = text(&[
         "/error/status",
         "/error/code",
+        "/error/errors/0/reason",
         "/errors/0/code",
         "/code",
         "/error",
@@ -415,16 +441,34 @@ mod tests {
     fn refusals_of_three_clouds() {
         let request = Request::get("https://a.example.com/b");
         for (body, code, message) in [
-            (json!({"error": {"code": "AuthorizationFailed", "message": "no"}}), "AuthorizationFailed", "no"),
-            (json!({"error": {"code": 404, "status": "NOT_FOUND", "message": "no"}}), "NOT_FOUND", "no"),
-            (json!({"errors": [{"code": "not_found", "message": "no"}]}), "not_found", "no"),
+            (
+                json!({"error": {"code": "AuthorizationFailed", "message": "no"}}),
+                "AuthorizationFailed",
+                "no",
+            ),
+            (
+                json!({"error": {"code": 404, "status": "NOT_FOUND", "message": "no"}}),
+                "NOT_FOUND",
+                "no",
+            ),
+            (
+                json!({"error": {"code": 404, "errors": [{"reason": "notFound"}], "message": "no"}}),
+                "notFound",
+                "no",
+            ),
+            (
+                json!({"errors": [{"code": "not_found", "message": "no"}]}),
+                "not_found",
+                "no",
+            ),
             (json!({"description": "no"}), "", "no"),
             (json!(null), "", ""),
         ] {
             let error = refused(&request, StatusCode::NOT_FOUND, &body);
             assert!(error.is_absent());
             assert_eq!(error.code(), code, "{body}");
-            let expected = format!("failed to send GET https://a.example.com/b: 404 {code}: {message}");
+            let expected =
+                format!("failed to send GET https://a.example.com/b: 404 {code}: {message}");
             assert_eq!(error.to_string(), expected);
         }
     }
@@ -453,6 +497,39 @@ mod tests {
                 error.is_denied(),
             ];
             assert_eq!(found, expected, "{status}");
+        }
+        for (status, expected) in [(429, 300), (403, 600), (409, 30), (400, 120), (503, 120)] {
+            assert_eq!(
+                of(status).pause(),
+                Duration::from_secs(expected),
+                "{status}"
+            );
+        }
+    }
+
+    #[test]
+    fn documents_of_object_storage_are_xml() {
+        for (kind, expected) in [
+            ("application/xml", true),
+            ("text/xml; charset=utf-8", true),
+            ("application/json", false),
+        ] {
+            let headers = HeaderMap::from_iter([(CONTENT_TYPE, kind.parse().unwrap())]);
+            assert_eq!(is_xml(&headers), expected, "{kind}");
+        }
+        assert!(!is_xml(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn a_post_without_a_document_says_that_it_is_empty() {
+        let token = Token {
+            value: String::new(),
+            valid_for: Duration::ZERO,
+        };
+        for (method, expected) in [(Method::POST, true), (Method::GET, false)] {
+            let request = Request::new(method, "https://a.example.com/b");
+            let built = request.build(&token).unwrap();
+            assert_eq!(built.headers().contains_key(CONTENT_LENGTH), expected);
         }
     }
 

@@ -43,7 +43,7 @@ enum Command {
     Soak(soak::Soak),
     /// Write images as files, with their bills of materials and checksums: the same bytes wherever they are built
     Release(Forwarded),
-    /// Fetch the CRDs of the pinned modules, which the next build of `hypershift` embeds
+    /// Fetch the CRDs of the pinned modules, which the next builds of `hypershift` and `hypershift-operator` embed
     Embed,
     /// Write what is made from the types of the api crate: CRDs and the API reference
     Codegen(codegen::Args),

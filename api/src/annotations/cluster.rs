@@ -124,6 +124,12 @@ pub const SKIP_KAS_CONFLICT_SAN_VALIDATION: Presence =
 /// The cluster was restored from a backup.
 pub const RESTORED_FROM_BACKUP: Presence =
     Annotation::presence("hypershift.openshift.io/restored-from-backup");
+/// The image of Karpenter for AWS, instead of the release's.
+pub const KARPENTER_PROVIDER_AWS_IMAGE: Text =
+    Annotation::text("hypershift.openshift.io/karpenter-provider-aws-image");
+/// The instance profile of machines that Karpenter makes on AWS. Without it, they have the one of node pools.
+pub const AWS_KARPENTER_DEFAULT_INSTANCE_PROFILE: Text =
+    Annotation::text("hypershift.openshift.io/aws-karpenter-default-instance-profile");
 /// Components that are scaled to nothing, so that a developer's own takes their place.
 pub const DEBUG_DEPLOYMENTS: List = Annotation::list("hypershift.openshift.io/debug-deployments");
 
@@ -131,8 +137,9 @@ pub const DEBUG_DEPLOYMENTS: List = Annotation::list("hypershift.openshift.io/de
 const RESOURCE_REQUEST_OVERRIDE: &str = "resource-request-override.hypershift.openshift.io/";
 
 /// Annotations that the HostedControlPlane has because its HostedCluster has them.
-const MIRRORED: [&str; 44] = [
+const MIRRORED: [&str; 46] = [
     "hypershift.openshift.io/api-critical-priority-class",
+    "hypershift.openshift.io/aws-karpenter-default-instance-profile",
     "hypershift.openshift.io/aws-kms-provider-image",
     "hypershift.openshift.io/aws-load-balancer-health-probe-mode",
     "hypershift.openshift.io/aws-load-balancer-subnets",
@@ -153,6 +160,7 @@ const MIRRORED: [&str; 44] = [
     "hypershift.openshift.io/etcd-priority-class",
     "hypershift.openshift.io/ibmcloud-kms-provider-image",
     "hypershift.openshift.io/ingress-controller-load-balancer-scope",
+    "hypershift.openshift.io/karpenter-provider-aws-image",
     "hypershift.openshift.io/konnectivity-agent-image",
     "hypershift.openshift.io/konnectivity-server-image",
     "hypershift.openshift.io/kube-apiserver-goaway-chance",

@@ -35,6 +35,7 @@ use platform::aws::AwsArgs;
 pub(super) use platform::aws::AwsNodeArgs;
 use platform::azure::AzureArgs;
 pub(super) use platform::azure::{AzureNodeArgs, AzurePlace};
+use platform::gcp::GcpArgs;
 use platform::kubevirt::KubevirtArgs;
 pub(super) use platform::kubevirt::KubevirtNodeArgs;
 use platform::none::NoneArgs;
@@ -42,6 +43,7 @@ use platform::power_vs::PowerVsArgs;
 pub(super) use platform::power_vs::PowerVsNodeArgs;
 use platform::{Parts, Platform};
 use release_stream::newest_release;
+pub(crate) use values::Capability;
 
 /// The platforms.
 #[derive(Debug, Subcommand)]
@@ -55,6 +57,9 @@ pub(crate) enum Cluster {
     /// On virtual machines of Azure
     #[command(after_help = include_str!("cluster/platform/azure.txt"))]
     Azure(Box<Of<AzureArgs>>),
+    /// On virtual machines of Google Cloud (technology preview)
+    #[command(after_help = include_str!("cluster/platform/gcp.txt"))]
+    Gcp(Box<Of<GcpArgs>>),
     /// On virtual machines of KubeVirt
     #[command(after_help = include_str!("cluster/platform/kubevirt.txt"))]
     Kubevirt(Box<Of<KubevirtArgs>>),
@@ -86,6 +91,7 @@ impl Cluster {
             Self::Agent(of) => create(of, program),
             Self::Aws(of) => create(of, program),
             Self::Azure(of) => create(of, program),
+            Self::Gcp(of) => create(of, program),
             Self::Kubevirt(of) => create(of, program),
             Self::None(of) => create(of, program),
             Self::PowerVs(of) => create(of, program),

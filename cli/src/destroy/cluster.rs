@@ -1,7 +1,11 @@
 //! `destroy cluster`.
 
 mod aws;
+mod azure;
+mod cloud;
+mod gcp;
 mod held;
+mod power_vs;
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -21,7 +25,16 @@ use crate::install::cluster::status_code;
 use crate::install::display::Display;
 use crate::install::{TargetArgs, runtime, time};
 use crate::waiting::{self, Gone};
-use aws::{AwsArgs, Cloud};
+use aws::AwsArgs;
+use azure::AzureArgs;
+use cloud::{Cloud, CloudArgs};
+use gcp::GcpArgs;
+use power_vs::PowerVsArgs;
+
+/// The default of `--cluster-grace-period`.
+const GRACE_PERIOD: Duration = Duration::from_mins(10);
+/// What it is for clusters with private links on Azure.
+const PRIVATE_LINK_GRACE_PERIOD: Duration = Duration::from_mins(20);
 
 /// The platforms: that of the cluster must be given, so that no other cluster is destroyed by mistake.
 #[derive(Debug, Subcommand)]
@@ -30,15 +43,17 @@ pub(crate) enum Cluster {
     Agent(ClusterArgs),
     /// A cluster on Amazon EC2, with the network and the IAM roles that were created for it
     Aws(Box<AwsArgs>),
-    /// A cluster on virtual machines of Azure; its network and its identities are kept
-    Azure(ClusterArgs),
+    /// A cluster on virtual machines of Azure, with the resource groups and the role assignments that were created for it
+    Azure(Box<AzureArgs>),
+    /// A cluster on virtual machines of Google Cloud, with the network and the service accounts that were created for it
+    Gcp(Box<GcpArgs>),
     /// A cluster on virtual machines of KubeVirt
     Kubevirt(ClusterArgs),
     /// A cluster on machines that users bring
     None(ClusterArgs),
-    /// A cluster on IBM Power Virtual Servers; its network and its workspace are kept
+    /// A cluster on IBM Power Virtual Servers, with the infrastructure that was created for it
     #[command(name = "powervs")]
-    PowerVs(ClusterArgs),
+    PowerVs(Box<PowerVsArgs>),
 }
 
 /// Flags of all platforms.
@@ -52,7 +67,7 @@ pub(crate) struct ClusterArgs {
     #[arg(long, value_name = "NAME", default_value = "clusters")]
     namespace: String,
 
-    /// Time limit for the deletion
+    /// Time limit for the deletion; 10m is 20m for clusters with private links on Azure
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time)]
     cluster_grace_period: Duration,
 
@@ -92,10 +107,11 @@ impl Cluster {
         let (platform, args) = match self {
             Self::Agent(args) => ("Agent", args),
             Self::Aws(args) => return args.run(),
-            Self::Azure(args) => ("Azure", args),
+            Self::Azure(args) => return args.run(),
+            Self::Gcp(args) => return args.run(),
             Self::Kubevirt(args) => ("KubeVirt", args),
             Self::None(args) => ("None", args),
-            Self::PowerVs(args) => ("PowerVS", args),
+            Self::PowerVs(args) => return args.run(),
         };
         runtime()?.block_on(args.destroy(platform, None))
     }
@@ -104,13 +120,13 @@ impl Cluster {
 // === impl ClusterArgs ===
 
 impl ClusterArgs {
-    /// Destroys the cluster, and what `aws` says with it.
-    async fn destroy(&self, platform: &str, aws: Option<&AwsArgs>) -> anyhow::Result<()> {
+    /// Destroys the cluster, and its infrastructure with it.
+    async fn destroy(&self, platform: &str, args: Option<CloudArgs<'_>>) -> anyhow::Result<()> {
         let display = Display::new(self.quiet);
         let hosted = Hosted::connect(&self.target.access()).await?;
         let named = format!("HostedCluster {}/{}", self.namespace, self.name);
         let Some(cluster) = hosted.find(&self.namespace, &self.name).await? else {
-            let cloud = self.cloud(aws, self.infra_id.as_ref(), &Value::Null)?;
+            let cloud = self.cloud(args, self.infra_id.as_ref(), &Value::Null)?;
             self.destroy_leftovers(&hosted, &named, &display).await?;
             return match &cloud {
                 Some(cloud) if self.dry_run => cloud.report(&display).await,
@@ -133,7 +149,7 @@ impl ClusterArgs {
         }
         let spec = serde_json::to_value(&cluster.spec)?;
         // Without credentials nothing is begun.
-        let cloud = self.cloud(aws, infra_id, &spec)?;
+        let cloud = self.cloud(args, infra_id, &spec)?;
         if self.dry_run {
             self.report(&hosted, &display).await?;
             return match &cloud {
@@ -148,14 +164,14 @@ impl ClusterArgs {
             self.mark(&hosted, &cluster, platform).await?;
             delete(&hosted, &cluster).await?;
         }
-        self.wait(&hosted, &display).await?;
+        self.wait(&hosted, self.patience(&spec), &display).await?;
         if let Some(cloud) = &cloud {
             cloud.destroy(&display).await?;
         }
         if let Some(infra_id) = infra_id {
             self.delete_made(&hosted, infra_id, &display).await?;
         }
-        if aws.is_some() {
+        if args.is_some() {
             held::release(&hosted, &self.namespace, &self.name).await?;
         }
         Ok(())
@@ -164,14 +180,14 @@ impl ClusterArgs {
     /// What is destroyed in the cloud, if anything is.
     fn cloud(
         &self,
-        aws: Option<&AwsArgs>,
+        args: Option<CloudArgs<'_>>,
         infra_id: Option<&String>,
         spec: &Value,
     ) -> anyhow::Result<Option<Cloud>> {
-        let Some((aws, infra_id)) = aws.zip(infra_id) else {
+        let Some((args, infra_id)) = args.zip(infra_id) else {
             return Ok(None);
         };
-        aws.cloud(infra_id, &self.name, spec)
+        args.cloud(infra_id, &self.name, spec)
     }
 
     /// What is left of a cluster that is gone, if its infrastructure is named.
@@ -309,9 +325,23 @@ impl ClusterArgs {
         self.destroy_cloud_resources.unwrap_or(has_cloud)
     }
 
-    async fn wait(&self, hosted: &Hosted, display: &Display) -> anyhow::Result<()> {
+    /// How long the deletion may take. That of a private link takes longer.
+    fn patience(&self, spec: &Value) -> Duration {
+        let topology = spec["platform"]["azure"]["topology"].as_str();
+        let is_private = topology.is_some_and(|topology| topology != "Public");
+        if is_private && self.cluster_grace_period == GRACE_PERIOD {
+            return PRIVATE_LINK_GRACE_PERIOD;
+        }
+        self.cluster_grace_period
+    }
+
+    async fn wait(
+        &self,
+        hosted: &Hosted,
+        patience: Duration,
+        display: &Display,
+    ) -> anyhow::Result<()> {
         let (namespace, name) = (&self.namespace, &self.name);
-        let patience = self.cluster_grace_period;
         match waiting::until_gone(hosted, namespace, name, patience, display).await? {
             Gone::Yes => Ok(()),
             Gone::No { left } => bail!(

@@ -32,7 +32,7 @@ pub(crate) use bucket::Issuer;
 pub(crate) use call::{Call, Calls};
 pub(crate) use client::Aws;
 pub(crate) use command::{
-    CreateIamArgs, CreateInfraArgs, DestroyIamArgs, DestroyInfraArgs, VpcArgs,
+    CreateIamArgs, CreateInfraArgs, DestroyIamArgs, DestroyInfraArgs, VpcArgs, write,
 };
 pub(crate) use create_identity::{IdentityOutput, IdentityRequest};
 pub(crate) use create_network::{NetworkOutput, NetworkRequest};

@@ -131,6 +131,10 @@ pub(super) struct OptionArgs {
     #[command(flatten)]
     pub(super) oidc_storage: super::oidc::OidcStorageArgs,
 
+    /// Private links.
+    #[command(flatten)]
+    pub(super) private_links: super::private_links::PrivateLinkArgs,
+
     /// Capacity of machines.
     #[command(flatten)]
     pub(super) scale_from_zero: super::scale_from_zero::ScaleFromZeroArgs,

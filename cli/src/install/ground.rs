@@ -6,6 +6,7 @@ use super::args::PlatformMonitoring;
 use super::kind::Kind;
 use super::object::Object;
 use super::options::Options;
+use super::private_links::PrivateLinks;
 use super::workload::{
     APP_LABEL, METRICS_PORT, METRICS_PORT_NAME, NAME_LABEL, OVERRIDES, OVERRIDES_KEY, Operator,
     PULL_SECRET, TRUST_BUNDLE, TRUST_BUNDLE_KEY,
@@ -72,12 +73,17 @@ pub(crate) fn service_account(options: &Options, operator: Operator) -> Object {
     if options.pull_secret.is_some() {
         fields["imagePullSecrets"] = json!([{ "name": PULL_SECRET }]);
     }
-    Object::new(
+    let mut account = Object::new(
         Kind::ServiceAccount,
         &options.namespace,
         operator.name(),
         fields,
-    )
+    );
+    let private_links = options.private_links.as_ref();
+    if let Some((key, value)) = private_links.and_then(PrivateLinks::annotation) {
+        account.body["metadata"]["annotations"] = json!({ key: value });
+    }
+    account
 }
 
 /// The pull secret, if one was given.

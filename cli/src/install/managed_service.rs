@@ -38,6 +38,11 @@ impl Name {
 // === impl ManagedServiceArgs ===
 
 impl ManagedServiceArgs {
+    /// Whether the operators are part of one.
+    pub(super) fn is_given(&self) -> bool {
+        self.managed_service.is_some()
+    }
+
     /// Checks the flags. Returns variables of the operators' environment.
     pub(super) fn resolve(&self) -> Result<Vec<(&'static str, String)>, Usage> {
         let Self {

@@ -12,6 +12,7 @@ use super::conversion::Setup;
 use super::crds::Source;
 use super::images::{self, Needed};
 use super::oidc::OidcStorage;
+use super::private_links::PrivateLinks;
 use super::scale_from_zero::ScaleFromZero;
 use super::tenant_policy::{Mode, ReleaseImages};
 use crate::Usage;
@@ -33,6 +34,7 @@ pub(crate) struct Options {
     /// Variables by which the operators know the managed service that they are part of.
     pub(crate) managed_service: Vec<(&'static str, String)>,
     pub(crate) oidc_storage: Option<OidcStorage>,
+    pub(crate) private_links: Option<PrivateLinks>,
     pub(crate) scale_from_zero: Option<ScaleFromZero>,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) platform_monitoring: PlatformMonitoring,
@@ -100,6 +102,9 @@ impl Options {
                 .map(operator_overrides)
                 .transpose()?,
             features: features(args),
+            private_links: args
+                .private_links
+                .resolve(args.managed_service.is_given())?,
             managed_service: args.managed_service.resolve()?,
             oidc_storage: args.oidc_storage.resolve()?,
             scale_from_zero: args.scale_from_zero.resolve()?,

@@ -132,6 +132,9 @@ impl Plan {
         let oidc_storage = options.oidc_storage.iter();
         self.objects
             .extend(oidc_storage.flat_map(|it| it.objects(&options.namespace)));
+        let private_links = options.private_links.as_ref();
+        self.objects
+            .extend(private_links.and_then(|it| it.object(&options.namespace)));
         let scale_from_zero = options.scale_from_zero.as_ref();
         self.objects
             .extend(scale_from_zero.and_then(|it| it.object(&options.namespace)));

@@ -8,6 +8,7 @@ use super::kind::Kind;
 use super::object::Object;
 use super::oidc::OidcStorage;
 use super::options::{Options, Types};
+use super::private_links::PrivateLinks;
 use super::scale_from_zero::ScaleFromZero;
 
 /// Port of probes and metrics.
@@ -113,6 +114,10 @@ fn spec(options: &Options, operator: Operator) -> Value {
             "spec": pod(options, operator),
         },
     });
+    let private_links = options.private_links.as_ref();
+    if let Some((key, value)) = private_links.and_then(PrivateLinks::label) {
+        spec["template"]["metadata"]["labels"][key] = json!(value);
+    }
     if let Some(table) = &options.operator_overrides {
         // It is read at the start.
         spec["template"]["metadata"]["annotations"] = json!({ OVERRIDES_HASH: table.hash });
@@ -143,7 +148,14 @@ fn pod(options: &Options, operator: Operator) -> Value {
     let files = files.map(|(name, _)| json!({ "name": name, "configMap": { "name": name } }));
     let secret = options.scale_from_zero.as_ref().map(ScaleFromZero::volume);
     let oidc_storage = options.oidc_storage.iter().flat_map(OidcStorage::volumes);
-    pod["volumes"] = files.chain(secret).chain(oidc_storage).collect();
+    let private_links = options.private_links.as_ref();
+    let private_links = private_links.and_then(PrivateLinks::volume);
+    let private_links = private_links.map(|(volume, _)| volume);
+    pod["volumes"] = files
+        .chain(secret)
+        .chain(oidc_storage)
+        .chain(private_links)
+        .collect();
     pod
 }
 
@@ -186,6 +198,9 @@ fn container(options: &Options, operator: Operator) -> Value {
     if let Some(oidc_storage) = &options.oidc_storage {
         arguments.extend(oidc_storage.arguments());
     }
+    if let Some(private_links) = &options.private_links {
+        arguments.extend(private_links.arguments());
+    }
     let mut container = json!({
         "name": operator.name(),
         "image": options.operator_image,
@@ -213,9 +228,12 @@ fn container(options: &Options, operator: Operator) -> Value {
     let files =
         files.map(|(name, path)| json!({ "name": name, "mountPath": path, "readOnly": true }));
     let secret = options.scale_from_zero.as_ref();
+    let private_links = options.private_links.as_ref();
+    let private_links = private_links.and_then(PrivateLinks::volume);
     let mounts: Vec<_> = files
         .chain(secret.map(|_| ScaleFromZero::mount()))
         .chain(options.oidc_storage.iter().flat_map(OidcStorage::mounts))
+        .chain(private_links.map(|(_, mount)| mount))
         .collect();
     if !mounts.is_empty() {
         container["volumeMounts"] = json!(mounts);
@@ -240,6 +258,8 @@ fn environment(options: &Options) -> Vec<Value> {
         field("POD_NAME", "metadata.name"),
         field("POD_NAMESPACE", "metadata.namespace"),
         plain("METRICS_SET", options.metrics_set.name()),
+        // Control planes with AutoNode run another program of it.
+        plain("IMAGE_HYPERSHIFT_OPERATOR", &options.operator_image),
     ];
     if options.features != FeatureSet::Default {
         environment.push(plain(FEATURE_SET_ENV, options.features.name()));

@@ -3,23 +3,23 @@
 //! No request is denied, because another approver may approve it.
 
 mod evaluate;
-mod request;
 
 use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
-use serde_json::{Value, json};
+use support::kubelet_request::{Request, approval, is_pending};
 use support::reconcile::{is_conflict, is_missing};
 
 use super::NodeClients;
 use super::context::Context;
 use super::error::Error;
 use evaluate::{Decision, Inventory};
-use request::Request;
 
 /// Field manager.
 const MANAGER: &str = "hosted-cluster-config-operator";
+/// The reason of an approval.
+const REASON: &str = "NodeRequestGranted";
 
 /// Evaluates every pending request.
 pub(super) async fn pass(ctx: &Context) -> Result<(), Error> {
@@ -86,7 +86,7 @@ async fn approve(
         field_manager: Some(MANAGER.to_owned()),
         ..PatchParams::default()
     };
-    let change = approval(object, message, Timestamp::now());
+    let change = approval(object, REASON, message, Timestamp::now());
     match api
         .patch_approval(&name, &params, &Patch::Merge(&change))
         .await
@@ -97,26 +97,6 @@ async fn approve(
             "approve CertificateSigningRequest {name}"
         ))),
     }
-}
-
-/// The resource version limits the approval to the evaluated request.
-fn approval(object: &CertificateSigningRequest, message: &str, now: Timestamp) -> Value {
-    json!({
-        "metadata": { "resourceVersion": object.metadata.resource_version },
-        "status": { "conditions": [{
-            "type": "Approved",
-            "status": "True",
-            "reason": "NodeRequestGranted",
-            "message": message,
-            "lastUpdateTime": now.to_string(),
-        }] },
-    })
-}
-
-fn is_pending(object: &CertificateSigningRequest) -> bool {
-    let status = object.status.as_ref();
-    let conditions = status.and_then(|status| status.conditions.as_ref());
-    conditions.is_none_or(Vec::is_empty)
 }
 
 #[cfg(test)]

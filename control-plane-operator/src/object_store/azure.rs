@@ -1,9 +1,7 @@
 //! Azure Blob Storage: uploads of one block blob.
 
-mod assertion;
 #[cfg(test)]
 mod tests;
-pub(crate) mod token;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,6 +10,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, StatusCode, header};
+use support::azure::Source;
+use support::rest::TokenSource as _;
 use support::xml;
 
 use super::parts::Parts;
@@ -21,6 +21,8 @@ use super::{Error, Http, encoded, encoded_path};
 const BLOCK: u64 = 4 << 20;
 /// The most blocks of a blob that Azure accepts.
 const MOST_BLOCKS: u64 = 50_000;
+/// What tokens are for.
+pub(crate) const SCOPE: &str = "https://storage.azure.com/.default";
 /// The version of the API.
 const VERSION: &str = "2023-11-03";
 
@@ -47,13 +49,13 @@ pub(super) struct Upload<'a> {
 pub(crate) async fn upload(
     http: &Http,
     container: &Container,
-    source: &token::Source,
+    source: &Source,
     file: &Path,
     key: &str,
 ) -> Result<String, Error> {
     let mut parts = Parts::open(file, BLOCK, MOST_BLOCKS)?;
     let endpoint = format!("https://{}.blob.core.windows.net", container.account);
-    let token = source.load(http).await?;
+    let token = source.load(http).await?.value;
     let upload = Upload {
         http,
         container,

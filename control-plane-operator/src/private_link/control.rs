@@ -1,13 +1,15 @@
-//! The controller of the AWSEndpointServices of one control plane: creates them, asks AWS, and writes what has become of it.
+//! The controller of the private links of one control plane: creates them, has the cloud's part done, and writes what has
+//! become of it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use api::hypershift::v1beta1::platform::PlatformType;
-use api::hypershift::v1beta1::{AwsEndpointService, AwsEndpointServiceStatus, HostedControlPlane};
+use api::hypershift::v1beta1::HostedControlPlane;
 use control_plane_component::Objects;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ObjectReference, Service};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ApiResource;
 use kube::runtime::events::Recorder;
 use kube::runtime::reflector::Store;
@@ -15,44 +17,29 @@ use kube::runtime::reflector::store::Writer;
 use kube::{Api, Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
 use support::apply::{Applier, Part, merge};
-use support::controller::{
-    Action, DEADLINE, Manager, ObjectKey, Reconciler, Settings, record_generation,
-};
+use support::controller::{Action, Manager, ObjectKey, Reconciler, record_generation};
 use support::error::chain;
 use support::reconcile::is_missing;
 use support::shutdown::Drain;
 use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
-use super::aws::Aws;
-use super::endpoint::{self, Progress, Removal};
 use super::error::{Error, failed_to};
-use super::objects::{self, EXTERNALS, FINALIZER, LINKS};
-use super::plan::{Cluster, Link, Problem, ROUTER};
-use super::{requests, status};
-use crate::hosted_control_plane::aws::access::Access;
+use super::externals;
+pub(super) use super::provider::{Next, Pass, Provider, Removed};
+use super::requests;
 use crate::hosted_control_plane::is_paused;
 use crate::tool;
 
 const MANAGER: &str = "control-plane-operator-private-link";
-/// How AWSEndpointServices are reconciled.
-const SETTINGS: Settings = Settings {
-    controller: "awsendpointservice",
-    kind: "AWSEndpointService",
-    concurrency: 2,
-    // Objects of a control plane change together.
-    debounce: Duration::from_millis(500),
-    deadline: DEADLINE,
-};
-/// When AWS is asked again whether all is as it is to be.
-const RESYNC: Duration = Duration::from_mins(5);
-/// When it is tried again after a problem, and when AWS gets too many requests.
-const RETRY_INTERVAL: Duration = Duration::from_secs(20);
-const THROTTLED_INTERVAL: Duration = Duration::from_mins(2);
+/// Objects of a control plane change together.
+pub(super) const DEBOUNCE: Duration = Duration::from_millis(500);
+/// When the cloud is asked again whether all is as it is to be.
+pub(super) const RESYNC: Duration = Duration::from_mins(5);
 /// When a deletion goes on.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
-/// How long an AWSEndpointService that was deleted is not created again: the deletion of a cluster begins with them, and goes on
-/// with the control plane when they are gone.
+/// How long a link that was deleted is not created again: the deletion of a cluster begins with them, and goes on with the
+/// control plane when they are gone.
 const HOLD_OFF: Duration = Duration::from_mins(2);
 
 /// What is read of the control plane.
@@ -65,49 +52,44 @@ pub(crate) struct View<'a, H, O> {
     pub(crate) operate_on: &'a str,
 }
 
-/// What is known of an AWSEndpointService beside its object.
+/// What is known of a link beside its object.
 #[derive(Debug, Default)]
 struct Memory {
-    /// What was reconciled, and until when AWS is not asked again about the same.
+    /// What was reconciled, and until when the cloud is not asked again about the same.
     settled: Option<(u64, Instant)>,
     /// When its finalizer was removed.
     deleted: Option<Instant>,
 }
 
-/// Reconciles AWSEndpointServices.
-struct Controller<'a, H, O> {
+/// Reconciles links.
+struct Controller<'a, H, O, P: Provider> {
     client: kube::Client,
     namespace: &'a str,
     applier: Applier,
     recorder: Recorder,
-    store: Store<AwsEndpointService>,
+    store: Store<P::Link>,
     view: View<'a, H, O>,
-    access: Mutex<Access>,
+    provider: P,
     memory: Mutex<BTreeMap<String, Memory>>,
 }
 
-/// Reconciles until the shutdown begins, if the control plane is on AWS.
-pub(crate) async fn run<H, O>(
+/// Reconciles until the shutdown begins.
+pub(super) async fn run<H, O, P>(
     client: &kube::Client,
     namespace: &str,
     view: View<'_, H, O>,
+    provider: P,
     manager: &Manager,
-    mut drain: Drain,
+    drain: Drain,
 ) where
     H: Fn() -> Option<HostedControlPlane>,
     O: Fn() -> Objects,
+    P: Provider,
 {
-    let mut changes = view.changes.clone();
-    // The platform never changes; elsewhere, nothing is watched.
-    while (view.hcp)().is_none_or(|hcp| hcp.spec.platform.type_ != PlatformType::Aws) {
-        tokio::select! {
-            next = changes.changed() => if next.is_err() { return },
-            () = drain.begun() => return,
-        }
-    }
-    let writer = Writer::<AwsEndpointService>::default();
+    let writer = Writer::<P::Link>::default();
     let store = writer.as_reader();
-    let requests = requests::all(client, namespace, writer, changes);
+    let changes = view.changes.clone();
+    let requests = requests::all(client, namespace, writer, changes, P::SERVICES);
     let listed = store.clone();
     let ready = async move {
         // It fails only when the watch has ended.
@@ -120,38 +102,38 @@ pub(crate) async fn run<H, O>(
         recorder: tool::recorder(client, MANAGER),
         store,
         view,
-        access: Mutex::new(Access::new(client.clone(), namespace)),
+        provider,
         memory: Mutex::default(),
     };
     manager
-        .run(SETTINGS, &controller, requests, ready, drain)
+        .run(P::SETTINGS, &controller, requests, ready, drain)
         .await;
 }
 
 // === impl Controller ===
 
-impl<H, O> Reconciler for Controller<'_, H, O>
+impl<H, O, P> Reconciler for Controller<'_, H, O, P>
 where
     H: Fn() -> Option<HostedControlPlane>,
     O: Fn() -> Objects,
+    P: Provider,
 {
     type Error = Error;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, Error> {
         let live = self.find(&key.name);
-        record_generation(live.as_ref().and_then(|it| it.metadata.generation));
+        record_generation(live.as_ref().and_then(|it| it.meta().generation));
         let Some(hcp) = (self.view.hcp)() else {
             return Ok(Action::await_change());
         };
-        if let Some(live) = live
-            .as_ref()
-            .filter(|it| it.metadata.deletion_timestamp.is_some())
-        {
+        let going = live.as_ref().filter(|it| is_deleting(it.meta()));
+        if let Some(live) = going {
             return self.remove(&hcp, live).await;
         }
-        if hcp.metadata.deletion_timestamp.is_some()
-            || hcp.spec.release_image != self.view.operate_on
-        {
+        if is_deleting(&hcp.metadata) {
+            return self.release(&hcp, live.as_deref()).await;
+        }
+        if hcp.spec.release_image != self.view.operate_on {
             return Ok(Action::await_change());
         }
         if is_paused(&hcp, Timestamp::now()) {
@@ -159,23 +141,18 @@ where
             return Ok(Action::requeue(RESYNC));
         }
         let objects = (self.view.objects)();
-        if !objects::is_private(&hcp) {
-            return self.retire(&objects, &key.name, live.as_deref()).await;
+        let is_link = P::SERVICES.contains(&key.name.as_str());
+        let desired = P::link(&hcp, &objects, &key.name).filter(|_| is_link);
+        if !P::is_private(&hcp) {
+            return self.retire(&hcp, desired.is_some(), live.as_deref()).await;
         }
-        let balancer = objects::balancer(&objects, &key.name);
-        if let Some(balancer) = &balancer
-            && LINKS.contains(&key.name.as_str())
+        if let Some(desired) = desired
+            && !live.as_ref().is_some_and(|live| P::has(live, &desired))
         {
-            let desired = objects::link(&hcp, &key.name, balancer);
-            if !live
-                .as_ref()
-                .is_some_and(|live| objects::has(live, &desired))
-            {
-                return self.apply(&key.name, live.is_some(), desired).await;
-            }
+            return self.apply(&hcp, &key.name, live.is_some(), desired).await;
         }
         match live {
-            Some(live) if LINKS.contains(&key.name.as_str()) => self.ensure(&hcp, &live).await,
+            Some(live) if is_link => self.ensure(&hcp, &live).await,
             Some(_) | None => Ok(Action::await_change()),
         }
     }
@@ -186,13 +163,29 @@ where
     }
 }
 
-impl<H, O> Controller<'_, H, O> {
-    fn find(&self, name: &str) -> Option<std::sync::Arc<AwsEndpointService>> {
+impl<H, O, P: Provider> Controller<'_, H, O, P> {
+    fn find(&self, name: &str) -> Option<Arc<P::Link>> {
         self.store.find(|found| found.name_any() == name)
     }
 
-    /// Creates the AWSEndpointService, or brings it up to date.
-    async fn apply(&self, name: &str, exists: bool, desired: Value) -> Result<Action, Error> {
+    /// The other links, which are not being deleted.
+    fn siblings(&self, name: &str) -> Vec<String> {
+        let all = self.store.state();
+        let others = all.iter().filter(|it| !is_deleting(it.meta()));
+        let mut names: Vec<_> = others.map(|it| it.name_any()).collect();
+        names.retain(|it| it != name);
+        names.sort();
+        names
+    }
+
+    /// Creates the link, or brings it up to date.
+    async fn apply(
+        &self,
+        hcp: &HostedControlPlane,
+        name: &str,
+        exists: bool,
+        desired: Value,
+    ) -> Result<Action, Error> {
         if !exists {
             let memory = self.memory.lock().await;
             let deleted = memory.get(name).and_then(|it| it.deleted);
@@ -201,7 +194,11 @@ impl<H, O> Controller<'_, H, O> {
                 return Ok(Action::requeue(rest));
             }
         }
-        self.applier.apply_value(&resource(), desired).await?;
+        if self.hold(hcp, true).await? {
+            // The change of the control plane requests the next reconcile.
+            return Ok(Action::requeue(POLL_INTERVAL));
+        }
+        self.applier.apply_value(&resource::<P>(), desired).await?;
         // Its event requests the next reconcile.
         Ok(Action::await_change())
     }
@@ -209,78 +206,115 @@ impl<H, O> Controller<'_, H, O> {
     /// A cluster that is public has no Services for private links any more: their load balancers are deleted after the endpoints.
     async fn retire(
         &self,
-        objects: &Objects,
-        name: &str,
-        live: Option<&AwsEndpointService>,
+        hcp: &HostedControlPlane,
+        is_published: bool,
+        live: Option<&P::Link>,
     ) -> Result<Action, Error> {
-        if let Some(live) = live
-            && objects::balancer(objects, name).is_none()
-        {
-            let deleted = support::apply::delete(&self.api(), &live.metadata).await;
-            match deleted {
-                Err(error) if !is_missing(&error) => {
-                    return Err(failed_to("delete", live)(error));
+        match live {
+            Some(live) if !is_published => self.delete(live).await?,
+            Some(_) => {}
+            None if self.store.is_empty() => {
+                self.hold(hcp, false).await?;
+            }
+            None => {}
+        }
+        Ok(Action::await_change())
+    }
+
+    /// A control plane that is being deleted: links go first, where their controllers have said so.
+    async fn release(
+        &self,
+        hcp: &HostedControlPlane,
+        live: Option<&P::Link>,
+    ) -> Result<Action, Error> {
+        if P::HOLD.is_some() {
+            match live {
+                Some(live) => self.delete(live).await?,
+                None if self.store.is_empty() => {
+                    self.hold(hcp, false).await?;
                 }
-                Ok(()) | Err(_) => {}
+                None => {}
             }
         }
         Ok(Action::await_change())
     }
 
-    async fn ensure(
-        &self,
-        hcp: &HostedControlPlane,
-        live: &AwsEndpointService,
-    ) -> Result<Action, Error> {
-        let (name, link) = (live.name_any(), status::link(live));
-        if link.service.is_empty() {
-            // The hypershift-operator has not made the VPC endpoint service yet.
+    /// Adds the finalizer to the control plane or removes it, if there is one. Returns whether something has changed.
+    async fn hold(&self, hcp: &HostedControlPlane, is_held: bool) -> Result<bool, Error> {
+        let Some(finalizer) = P::HOLD else {
+            return Ok(false);
+        };
+        let mut finalizers = hcp.finalizers().to_vec();
+        if finalizers.iter().any(|it| it == finalizer) == is_held {
+            return Ok(false);
+        }
+        finalizers.retain(|it| it != finalizer);
+        if is_held {
+            finalizers.push(finalizer.to_owned());
+        }
+        let api: Api<HostedControlPlane> = Api::namespaced(self.client.clone(), self.namespace);
+        let change = json!({ "metadata": { "finalizers": finalizers } });
+        let merged = merge(&api, &hcp.metadata, Part::Main, change, MANAGER).await;
+        merged.map_err(failed_to("patch", "HostedControlPlane", &hcp.metadata))?;
+        Ok(true)
+    }
+
+    async fn ensure(&self, hcp: &HostedControlPlane, live: &P::Link) -> Result<Action, Error> {
+        if !P::is_offered(live) {
+            // The hypershift-operator has not done its part yet.
             return Ok(Action::await_change());
         }
-        let input = status::digest(hcp, live);
+        let name = live.name_any();
+        let siblings = self.siblings(&name);
+        let input = P::digest(hcp, live, &siblings);
         if let Some(rest) = self.rest(&name, input).await {
             return Ok(Action::requeue(rest));
         }
-        let made = self.try_ensure(hcp, &link).await;
-        self.report(live, &made).await?;
-        match &made {
-            // Its event requests the next reconcile.
-            Ok(Progress::Record(_)) => Ok(Action::requeue(POLL_INTERVAL)),
-            Ok(Progress::Done(done)) => {
-                if name == ROUTER {
-                    self.externals(hcp, done).await?;
-                }
-                Ok(self.settle(name, input, RESYNC).await)
+        let Pass {
+            metadata,
+            status,
+            externals,
+            further,
+            next,
+        } = self.provider.ensure(hcp, live, &siblings).await;
+        if let Some(change) = metadata {
+            self.merge(live, Part::Main, change).await?;
+        }
+        if let Some(change) = status {
+            self.merge(live, Part::Status, change).await?;
+        }
+        if let Some(externals) = externals {
+            self.externals(externals).await?;
+        }
+        for (resource, object) in further {
+            if let Err(error) = self.applier.apply_value(&resource, object).await {
+                let kind = resource.kind;
+                tracing::debug!(kind, error = chain(&error), "Failed to apply");
             }
-            Err(problem) => Ok(self.settle(name, input, pause(problem)).await),
+        }
+        match next {
+            // Its event requests the next reconcile.
+            Next::Continue => Ok(Action::requeue(POLL_INTERVAL)),
+            Next::Rest(pause) => Ok(self.settle(name, input, pause).await),
         }
     }
 
-    async fn try_ensure(&self, hcp: &HostedControlPlane, link: &Link) -> Result<Progress, Problem> {
-        let cluster = Cluster::of(hcp)?;
-        let aws = Aws::of(hcp, &mut *self.access.lock().await).await?;
-        endpoint::ensure(&aws, &cluster, link).await
-    }
-
-    async fn remove(
-        &self,
-        hcp: &HostedControlPlane,
-        live: &AwsEndpointService,
-    ) -> Result<Action, Error> {
+    async fn remove(&self, hcp: &HostedControlPlane, live: &P::Link) -> Result<Action, Error> {
         let mut finalizers = live.finalizers().to_vec();
-        finalizers.retain(|it| it != FINALIZER);
+        finalizers.retain(|it| it != P::FINALIZER);
         if finalizers.len() == live.finalizers().len() {
             return Ok(Action::await_change());
         }
-        let (name, input) = (live.name_any(), status::digest(hcp, live));
+        let name = live.name_any();
+        let siblings = self.siblings(&name);
+        let input = P::digest(hcp, live, &siblings);
         if let Some(rest) = self.rest(&name, input).await {
             return Ok(Action::requeue(rest));
         }
-        let removed = self.try_remove(hcp, &status::link(live)).await;
-        match removed {
-            Ok(Removal::Done) => {
-                let patch = json!({ "metadata": { "finalizers": finalizers } });
-                self.merge(live, Part::Main, patch).await?;
+        match self.provider.remove(hcp, live, &siblings).await {
+            Removed::Done => {
+                let change = json!({ "metadata": { "finalizers": finalizers } });
+                self.merge(live, Part::Main, change).await?;
                 let deleted = Memory {
                     settled: None,
                     deleted: Some(Instant::now()),
@@ -288,36 +322,25 @@ impl<H, O> Controller<'_, H, O> {
                 self.memory.lock().await.insert(name, deleted);
                 Ok(Action::await_change())
             }
-            Ok(Removal::Waiting) => Ok(self.settle(name, input, POLL_INTERVAL).await),
-            Err(problem) => {
-                let pause = pause(&problem);
-                self.report(live, &Err(problem)).await?;
+            Removed::Waiting => Ok(self.settle(name, input, POLL_INTERVAL).await),
+            Removed::Failed(status, pause) => {
+                if let Some(change) = status {
+                    self.merge(live, Part::Status, change).await?;
+                }
                 Ok(self.settle(name, input, pause).await)
             }
         }
     }
 
-    async fn try_remove(&self, hcp: &HostedControlPlane, link: &Link) -> Result<Removal, Problem> {
-        let cluster = Cluster::of(hcp)?;
-        let aws = Aws::of(hcp, &mut *self.access.lock().await).await?;
-        endpoint::remove(&aws, &cluster, link).await
-    }
-
     /// The Services for names outside of the private zone.
-    async fn externals(
-        &self,
-        hcp: &HostedControlPlane,
-        status: &AwsEndpointServiceStatus,
-    ) -> Result<(), Error> {
-        let host = status.dns_names.first().map(String::as_str);
-        let desired = objects::externals(hcp, host.unwrap_or_default());
+    async fn externals(&self, desired: Vec<Value>) -> Result<(), Error> {
         let is_desired = |name: &str| desired.iter().any(|it| it["metadata"]["name"] == name);
-        let names = EXTERNALS.map(|(name, _)| name);
+        let names = externals::NAMES.map(|(name, _)| name);
         let others: Vec<_> = names.into_iter().filter(|name| !is_desired(name)).collect();
         let services = ApiResource::erase::<Service>(&());
         self.applier
             .prune(&services, self.namespace, &others, |it| {
-                objects::is_external(it.labels.as_ref())
+                externals::is_external(it.labels.as_ref(), P::EXTERNAL)
             })
             .await?;
         for service in desired {
@@ -326,24 +349,7 @@ impl<H, O> Controller<'_, H, O> {
         Ok(())
     }
 
-    /// Writes the status, if it is another one.
-    async fn report(
-        &self,
-        live: &AwsEndpointService,
-        made: &Result<Progress, Problem>,
-    ) -> Result<(), Error> {
-        if let Err(Problem::Aws(error)) = made {
-            tracing::warn!(error = chain(error), "Failed to reconcile a VPC endpoint");
-        }
-        let before = live.status.clone().unwrap_or_default();
-        let after = status::status(&before, made, live.metadata.generation, Timestamp::now());
-        match status::patch(&before, &after) {
-            Some(patch) => self.merge(live, Part::Status, patch).await,
-            None => Ok(()),
-        }
-    }
-
-    /// How long AWS is not asked again, if it was asked about the same: other things of the control plane change often.
+    /// How long the cloud is not asked again, if it was asked about the same: other things of the control plane change often.
     async fn rest(&self, name: &str, input: u64) -> Option<Duration> {
         let memory = self.memory.lock().await;
         let (settled, until) = memory.get(name)?.settled?;
@@ -357,29 +363,33 @@ impl<H, O> Controller<'_, H, O> {
         Action::requeue(pause)
     }
 
-    /// Changes the object, if it is still as it was read.
-    async fn merge(
-        &self,
-        live: &AwsEndpointService,
-        part: Part,
-        change: Value,
-    ) -> Result<(), Error> {
-        let merged = merge(&self.api(), &live.metadata, part, change, MANAGER).await;
-        merged.map_err(failed_to("patch", live))
+    async fn delete(&self, live: &P::Link) -> Result<(), Error> {
+        let deleted = support::apply::delete(&self.api(), live.meta()).await;
+        match deleted {
+            Err(error) if !is_missing(&error) => {
+                Err(failed_to("delete", &resource::<P>().kind, live.meta())(
+                    error,
+                ))
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 
-    fn api(&self) -> Api<AwsEndpointService> {
+    /// Changes the object, if it is still as it was read.
+    async fn merge(&self, live: &P::Link, part: Part, change: Value) -> Result<(), Error> {
+        let merged = merge(&self.api(), live.meta(), part, change, MANAGER).await;
+        merged.map_err(failed_to("patch", &resource::<P>().kind, live.meta()))
+    }
+
+    fn api(&self) -> Api<P::Link> {
         Api::namespaced(self.client.clone(), self.namespace)
     }
 }
 
-fn resource() -> ApiResource {
-    ApiResource::erase::<AwsEndpointService>(&())
+fn resource<P: Provider>() -> ApiResource {
+    ApiResource::erase::<P::Link>(&())
 }
 
-fn pause(problem: &Problem) -> Duration {
-    if problem.is_throttled() {
-        return THROTTLED_INTERVAL;
-    }
-    RETRY_INTERVAL
+fn is_deleting(metadata: &ObjectMeta) -> bool {
+    metadata.deletion_timestamp.is_some()
 }

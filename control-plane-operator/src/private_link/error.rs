@@ -1,6 +1,6 @@
-//! Errors of the API server, which are retried. Problems with AWS are conditions.
+//! Errors of the API server, which are retried. Problems with clouds are conditions.
 
-use api::hypershift::v1beta1::AwsEndpointService;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use support::controller::ObjectKey;
 use support::reconcile::{Report, Retry, client_reason, is_conflict};
 
@@ -9,23 +9,24 @@ use support::reconcile::{Report, Retry, client_reason, is_conflict};
 pub(super) enum Error {
     #[error(transparent)]
     Apply(#[from] support::apply::Error),
-    #[error("failed to {action} AWSEndpointService {name}")]
+    #[error("failed to {action} {object}")]
     Write {
         action: &'static str,
-        name: String,
+        object: String,
         source: kube::Error,
     },
 }
 
-/// The error of a request about an AWSEndpointService.
+/// The error of a request about an object.
 pub(super) fn failed_to(
     action: &'static str,
-    live: &AwsEndpointService,
+    kind: &str,
+    metadata: &ObjectMeta,
 ) -> impl FnOnce(kube::Error) -> Error + use<> {
-    let name = ObjectKey::of(&live.metadata).to_string();
+    let object = format!("{kind} {}", ObjectKey::of(metadata));
     move |source| Error::Write {
         action,
-        name,
+        object,
         source,
     }
 }

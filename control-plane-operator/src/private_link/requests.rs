@@ -1,6 +1,5 @@
-//! Requests of reconciles: AWSEndpointServices that have changed, and all of them when the control plane has.
+//! Requests of reconciles: links that have changed, and all of them when the control plane has.
 
-use api::hypershift::v1beta1::AwsEndpointService;
 use futures::{Stream, StreamExt as _, stream};
 use kube::Api;
 use kube::runtime::reflector::store::Writer;
@@ -9,41 +8,44 @@ use support::controller::ObjectKey;
 use support::reconcile::Backoff;
 use tokio::sync::watch;
 
-use super::objects::LINKS;
+use super::provider::Kind;
 
-/// All of them. The writer gets what is watched.
-pub(super) fn all(
+/// All of them. The writer gets what is watched. The Services have the names that links may have.
+pub(super) fn all<K: Kind>(
     client: &kube::Client,
     namespace: &str,
-    writer: Writer<AwsEndpointService>,
+    writer: Writer<K>,
     changes: watch::Receiver<u64>,
-) -> impl Stream<Item = ObjectKey> + Send + use<> {
+    services: &'static [&'static str],
+) -> impl Stream<Item = ObjectKey> + Send + use<K> {
     stream::select(
         watched(client, namespace, writer).boxed(),
-        changed(changes, namespace).boxed(),
+        changed(changes, namespace, services).boxed(),
     )
 }
 
-/// The AWSEndpointServices that have changed.
-fn watched(
+/// The links that have changed.
+fn watched<K: Kind>(
     client: &kube::Client,
     namespace: &str,
-    writer: Writer<AwsEndpointService>,
-) -> impl Stream<Item = ObjectKey> + Send + use<> {
-    let api: Api<AwsEndpointService> = Api::namespaced(client.clone(), namespace);
+    writer: Writer<K>,
+) -> impl Stream<Item = ObjectKey> + Send + use<K> {
+    let api: Api<K> = Api::namespaced(client.clone(), namespace);
     watcher(api, watcher::Config::default())
         .backoff(Backoff::default())
         .reflect(writer)
         .touched_objects()
-        .filter_map(|found| std::future::ready(found.ok().map(|it| ObjectKey::of(&it.metadata))))
+        .filter_map(|found| std::future::ready(found.ok().map(|it| ObjectKey::of(it.meta()))))
 }
 
 /// All that there may be, now and after each change of the control plane.
 fn changed(
     changes: watch::Receiver<u64>,
     namespace: &str,
+    services: &'static [&'static str],
 ) -> impl Stream<Item = ObjectKey> + Send + use<> {
-    let keys = LINKS.map(|name| ObjectKey::new(namespace, name));
+    let keys = services.iter().map(|name| ObjectKey::new(namespace, *name));
+    let keys: Vec<_> = keys.collect();
     let first = stream::iter(keys.clone());
     let later = stream::unfold((changes, keys), |(mut changes, keys)| async move {
         changes.changed().await.ok()?;

@@ -103,14 +103,14 @@ async fn leave_one(admin: &ApiClient, mut object: Value) -> Result<()> {
             admin.create(collection, &object).await?;
         }
         Some(found) => {
-            let patch = json!({ "metadata": added(&found, &object) });
-            admin.patch(&path, Patch::Merge, &patch).await?;
+            let change = json!({ "metadata": added(&found, &object) });
+            admin.patch(&path, Patch::Merge, &change).await?;
         }
     }
     if let Some(status) = status {
-        let patch = json!({ "status": status });
+        let change = json!({ "status": status });
         let path = format!("{path}/status");
-        admin.patch(&path, Patch::Merge, &patch).await?;
+        admin.patch(&path, Patch::Merge, &change).await?;
     }
     Ok(())
 }

@@ -33,6 +33,8 @@ pub(crate) const IGNITION_PROXIES: &str = "services, ignition-server-proxy";
 pub(crate) const IGNITION_ROUTES: &str = "routes, ignition-server";
 pub(crate) const LEGACY: &str = "deployments, operator-legacy";
 pub(crate) const ENDPOINT_SERVICES: &str = "awsendpointservices";
+pub(crate) const AZURE_LINKS: &str = "azureprivatelinkservices";
+pub(crate) const GCP_LINKS: &str = "gcpprivateserviceconnects";
 /// Watches of what this operator has labelled.
 pub(crate) const LABELLED: [&str; 8] = [
     "clusterrolebindings, labelled",
@@ -47,7 +49,7 @@ pub(crate) const LABELLED: [&str; 8] = [
 /// Those of [`LABELLED`] that may be in any namespace: they grant access to what is there, such as Agents.
 pub(crate) const GRANTS: [&str; 2] = [LABELLED[4], LABELLED[5]];
 /// The watches without which nothing is known. Kinds of Cluster API come and go ([`super::observed_groups`]).
-pub(crate) const ALL: [&str; 22] = [
+pub(crate) const ALL: [&str; 24] = [
     HOSTED_CLUSTERS,
     POOL_INPUTS,
     NODE_POOLS,
@@ -62,6 +64,8 @@ pub(crate) const ALL: [&str; 22] = [
     IGNITION_ROUTES,
     LEGACY,
     ENDPOINT_SERVICES,
+    AZURE_LINKS,
+    GCP_LINKS,
     LABELLED[0],
     LABELLED[1],
     LABELLED[2],

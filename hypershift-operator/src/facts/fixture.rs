@@ -180,6 +180,15 @@ fn azure() -> Value {
     })
 }
 
+/// Has a cluster use Karpenter.
+pub(crate) fn with_auto_node(cluster: &mut HostedCluster) {
+    let karpenter = json!({ "platform": "AWS", "aws": {
+        "roleARN": "arn:aws:iam::123456789012:role/karpenter",
+    } });
+    let auto_node = json!({ "provisionerConfig": { "name": "Karpenter", "karpenter": karpenter } });
+    cluster.spec.auto_node = serde_json::from_value(auto_node).unwrap();
+}
+
 /// An object with these fields in addition to those that are required, or in their place.
 pub(crate) fn with(mut required: Value, fields: &Value) -> Value {
     for (field, value) in fields.as_object().unwrap() {
@@ -256,6 +265,7 @@ pub(crate) fn facts(cluster: HostedCluster, types: CapiTypes) -> Facts {
         ignition: Some("ignition.one.example.com".to_owned()),
         management: Management {
             routes: true,
+            monitors: true,
             chooses_users: false,
             api_server: vec!["192.0.2.1".to_owned()],
             networks: vec!["10.128.0.0/14".to_owned(), "fd02::/112".to_owned()],
@@ -274,12 +284,14 @@ pub(crate) fn facts(cluster: HostedCluster, types: CapiTypes) -> Facts {
         cloud: Cloud::default(),
         images: Images {
             capi_proxy: Some("images.example.com/capi-proxy:v1".to_owned()),
+            own: Some("images.example.com/hypershift-operator:v1".to_owned()),
             agent_provider: Some("images.example.com/capi-agent:v1".to_owned()),
             kubevirt_provider: Some("images.example.com/capi-kubevirt:v1".to_owned()),
             ..Images::default()
         },
         oidc_documents: None,
-        endpoint_services: Vec::new(),
+        private_links: Vec::new(),
+        auto_node: None,
         webhook_tls: None,
         missing_crds: Vec::new(),
         cluster,

@@ -33,12 +33,14 @@ pub(super) const EXPECTED: [(&str, bool); 20] = [
     ("ValidReleaseInfo", true),
 ];
 /// Conditions whose transition to true is measured.
-const TIMED: [&str; 5] = [
+const TIMED: [&str; 7] = [
     "EtcdAvailable",
     "InfrastructureReady",
     "ExternalDNSReachable",
     "AWSEndpointServiceAvailable",
     "AWSEndpointAvailable",
+    "GCPEndpointAvailable",
+    "GCPServiceAttachmentAvailable",
 ];
 /// Kinds of identity providers.
 const PROVIDERS: [&str; 9] = [

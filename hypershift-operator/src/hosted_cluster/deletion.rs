@@ -7,11 +7,13 @@
 
 mod endpoints;
 mod explain;
+mod karpenter;
 mod own;
 
 use std::time::Duration;
 
 use api::annotations::cluster::{CLEANUP_CLOUD_RESOURCES, DESTROY_GRACE_PERIOD, KEEP_NAMESPACE};
+use api::hypershift::v1beta1::platform::PlatformType;
 use api::hypershift::v1beta1::{HostedCluster, HostedControlPlane, NodePool};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -78,6 +80,9 @@ impl Deletion<'_> {
     /// Runs the steps in order; returns what is waited for.
     async fn inside(&self) -> Step {
         self.release_orphans().await?;
+        if self.facts.cluster.spec.platform.type_ == PlatformType::Aws {
+            self.release_karpenter().await?;
+        }
         if let Some(waiting) = self.node_pools().await? {
             return Ok(Some(waiting));
         }
@@ -89,8 +94,8 @@ impl Deletion<'_> {
         }
         self.release_deployments().await?;
         self.outside().await?;
-        // Endpoints of AWS go before the control plane that removes them.
-        if let Some(waiting) = self.endpoint_services().await? {
+        // Endpoints of private links go before the control plane that removes them.
+        if let Some(waiting) = self.private_links().await? {
             return Ok(Some(waiting));
         }
         if let Some(waiting) = self.control_plane().await? {
@@ -128,6 +133,29 @@ impl Deletion<'_> {
             "spec": { "pausedUntil": null },
         });
         live.merge(&patch, self.ctx).await
+    }
+
+    /// Removes the finalizer of Karpenter from the control plane if no controller does: it would hold the cluster forever.
+    async fn release_karpenter(&self) -> Result<(), Error> {
+        let resource = ApiResource::erase::<HostedControlPlane>(&());
+        let Some(live) = self.get(resource, &self.facts.id.name).await? else {
+            return Ok(());
+        };
+        let mut finalizers = live.metadata().finalizers.iter().flatten();
+        if !finalizers.any(|it| it == names::KARPENTER_FINALIZER) {
+            return Ok(());
+        }
+        let namespace = self.namespace.name();
+        let found = self
+            .ctx
+            .get::<Deployment>(namespace, names::KUBE_API_SERVER)
+            .await?;
+        if !karpenter::is_given_up(self.facts, found.as_ref()) {
+            return Ok(());
+        }
+        tracing::warn!("Releasing the machines of Karpenter, which no controller can delete");
+        live.drop_finalizer(names::KARPENTER_FINALIZER, self.ctx)
+            .await
     }
 
     /// Gives up machines that their provider cannot delete: they would hold the cluster forever. What remains of them in the
@@ -183,16 +211,18 @@ impl Deletion<'_> {
     }
 
     /// The private links of the cluster.
-    async fn endpoint_services(&self) -> Step {
-        let platform = infrastructure(self.facts.cluster.spec.platform.type_);
+    async fn private_links(&self) -> Step {
+        let type_ = self.facts.cluster.spec.platform.type_;
+        let platform = infrastructure(type_);
         // On AWS, machines are orphans if it does not accept the tokens of the cluster.
-        let is_identity_invalid = platform.orphans(self.facts).is_some();
+        let is_identity_invalid =
+            type_ == PlatformType::Aws && platform.orphans(self.facts).is_some();
+        let links = private_link::links(type_);
         let mut first = None;
-        for link in self.list(private_link::resource()).await? {
+        for link in self.list(links.resource).await? {
             if endpoints::is_given_up(link.metadata(), is_identity_invalid, Timestamp::now()) {
-                tracing::warn!(%link, "Releasing a VPC endpoint that the control-plane-operator fails to delete");
-                link.drop_finalizer(private_link::CONTROL_PLANE_FINALIZER, self.ctx)
-                    .await?;
+                tracing::warn!(%link, "Releasing an endpoint that the control-plane-operator fails to delete");
+                link.drop_finalizer(links.finalizer, self.ctx).await?;
             }
             first = first.or(link.delete(self.ctx).await?);
         }

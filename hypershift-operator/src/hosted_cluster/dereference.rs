@@ -1,6 +1,7 @@
 //! Reads everything that a reconcile depends on, and decides nothing.
 
 mod agents;
+mod auto_node;
 mod copies;
 mod ignition;
 mod live_cluster;
@@ -72,7 +73,8 @@ pub(super) fn empty_facts(cluster: HostedCluster, capi: Capi, ctx: &Context) -> 
         images: ctx.images.clone(),
         cloud: ctx.cloud.clone(),
         oidc_documents: None,
-        endpoint_services: Vec::new(),
+        private_links: Vec::new(),
+        auto_node: None,
         webhook_tls: None,
         cluster,
     }
@@ -112,7 +114,8 @@ pub(super) async fn dereference(
             .deployments
             .extend(found.map(|it| (name.to_owned(), it)));
     }
-    facts.endpoint_services = private_links::of_cluster(&facts, ctx).await?;
+    auto_node::read(&mut facts, ctx).await?;
+    facts.private_links = private_links::of_cluster(&facts, ctx).await?;
     facts.missing_crds = ctx.cache.missing_crds(&awaited_kinds(&facts));
     let handed_out = handed_out(&facts);
     let snapshot = snapshot.and_then(|snapshot| {

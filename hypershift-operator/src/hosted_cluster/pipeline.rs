@@ -21,9 +21,9 @@ use super::own_object::{
     changed, ensure_finalizer, is_held, publish, read, refuse, set_base_domain, unreadable,
     with_defaults,
 };
-use super::status::{ConditionUpdate, Outcome, status};
+use super::status::{ConditionUpdate, Outcome, is_auto_node_in_progress, status};
 use super::validate::{Findings, validate};
-use super::{Id, infra_policy, inputs, oidc};
+use super::{Id, auto_node, infra_policy, inputs, oidc};
 use crate::cache::{self, Recheck, Snapshot};
 use crate::capi::Capi;
 use crate::context::Context;
@@ -97,6 +97,7 @@ pub(super) async fn reconcile(
     if !pause.is_paused() && findings.allow_changes() {
         Box::pin(infra_policy::ensure(&mut facts, ctx)).await;
         Box::pin(oidc::ensure(&mut facts, ctx)).await?;
+        Box::pin(auto_node::clear(&facts, namespace, ctx)).await?;
     }
     let settled = Box::pin(update_status(&facts, &pause, &findings, &applied, ctx)).await?;
     oidc::record(&facts, ctx).await?;
@@ -105,7 +106,7 @@ pub(super) async fn reconcile(
         let retry = error.retry_after().unwrap_or(RECHECK_INTERVAL);
         return Ok(Done::unsettled(Action::requeue(retry)));
     }
-    let settled = settled && has_oidc_documents(&facts);
+    let settled = settled && has_oidc_documents(&facts) && !is_auto_node_in_progress(&facts);
     let again = next(applied, &pause, &findings, settled, ctx)?;
     let snapshot = snapshot.filter(|_| is_complete(&facts));
     Ok(Done::new(&facts.cluster.metadata, snapshot, again, ctx))

@@ -1,5 +1,6 @@
 //! The status of a HostedCluster: pure. Times are inputs and change only with the field they belong to.
 
+mod auto_node;
 mod conditions;
 mod private_links;
 mod progress;
@@ -13,8 +14,10 @@ use serde_json::{Map, Value, json};
 
 use super::validate::Findings;
 use crate::facts::Facts;
+use crate::facts::auto_node::karpenter;
 use crate::names;
 use crate::pause::Pause;
+pub(crate) use auto_node::is_in_progress as is_auto_node_in_progress;
 pub(crate) use conditions::ConditionUpdate;
 
 /// Port of a route.
@@ -81,7 +84,9 @@ pub(crate) fn status(outcome: &Outcome<'_>) -> Value {
         );
         put("controlPlaneVersion", json!(control_plane_version));
         put("platform", json!(platform));
-        put("autoNode", json!(auto_node));
+        // The control plane may still have what it had before Karpenter was switched off.
+        let is_on = karpenter(&facts.cluster).is_some();
+        put("autoNode", json!(auto_node.as_ref().filter(|_| is_on)));
         put("configuration", json!(configuration));
         put("secretEncryption", json!(secret_encryption));
         put_handed_over(facts, status, &mut put);

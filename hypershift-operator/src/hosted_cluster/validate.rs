@@ -4,6 +4,7 @@
 //! changed.
 
 mod authentication;
+mod auto_node;
 mod azure;
 mod ibm_cloud;
 mod kubevirt;
@@ -14,7 +15,7 @@ mod references;
 mod release;
 mod services;
 
-pub(crate) use platform::private_access;
+pub(crate) use platform::has_private_links;
 pub(crate) use release::{Gate, gate};
 
 use crate::facts::Facts;

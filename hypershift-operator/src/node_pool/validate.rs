@@ -70,6 +70,26 @@ const CHECKS: [Check; 14] = [
     platform::platform,
 ];
 
+/// The checks of a configuration whose machines another controller makes.
+const OF_CONFIGURATION: [Check; 4] = [
+    release::image,
+    ignition::endpoint,
+    release::skew,
+    config::manifests,
+];
+
+/// Evaluates the configuration of a pool, and nothing of its machines.
+pub(crate) fn configuration(
+    facts: &Facts,
+    conditions: &mut Conditions,
+) -> (Evaluation, Result<(), Blocked>) {
+    let mut found = Evaluation::default();
+    let outcome = OF_CONFIGURATION
+        .iter()
+        .try_for_each(|check| check(facts, &mut found, conditions));
+    (found, outcome)
+}
+
 /// Runs the checks until one blocks.
 pub(crate) fn validate(
     facts: &Facts,

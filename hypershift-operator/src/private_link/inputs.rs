@@ -1,29 +1,21 @@
-//! Reads what an AWSEndpointService depends on: its HostedCluster, the NodePools, the Service.
+//! Reads what a private link depends on: its HostedCluster, and the Service.
 
-use api::hypershift::v1beta1::platform::aws::AwsPlatformSpec;
-use api::hypershift::v1beta1::{AwsEndpointService, HostedCluster, HostedControlPlane, NodePool};
-use k8s_openapi::api::core::v1::{ConfigMap, Service};
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
+use api::hypershift::v1beta1::HostedCluster;
+use k8s_openapi::api::core::v1::Service;
+use kube::ResourceExt as _;
+use kube::api::DynamicObject;
 use kube::runtime::reflector::ObjectRef;
-use kube::{Api, ResourceExt as _};
 use ownership::Scope;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::plan::{self, Desired, Problem, Target};
 use crate::cache::{self, NamespaceMeta};
 use crate::cluster_ref::Id;
 use crate::context::Context;
 use crate::control_plane_namespace::{self, Namespace};
 use crate::error::Error;
 
-/// The ConfigMap with the subnets of Karpenter, its key, and the label that it has.
-const KARPENTER: (&str, &str) = ("karpenter-subnets", "subnetIDs");
-const KARPENTER_LABEL: (&str, &str) = ("hypershift.openshift.io/managed-by", "karpenter");
-/// Prefix of a field that names a Secret in place of a role.
-const ROLE_PREFIX: &str = "arn:";
-
-/// The HostedCluster of an AWSEndpointService.
+/// The HostedCluster of a private link.
 pub(super) struct Owner {
     pub(super) id: Id,
     /// `None` if it does not exist any more.
@@ -83,100 +75,87 @@ pub(super) fn typed<K: DeserializeOwned>(found: &DynamicObject, kind: &str) -> R
     })
 }
 
-/// The AWSEndpointService, as far as it can be relied on.
-pub(super) async fn target(link: &AwsEndpointService, ctx: &Context) -> Result<Target, Error> {
-    let (namespace, name) = (link.namespace().unwrap_or_default(), link.name_any());
-    let service = match plan::service_of(&name, &namespace) {
-        Some(service) => ctx.get::<Service>(&namespace, service).await?,
-        None => None,
-    };
-    let host = service.and_then(|it| {
-        let balancer = it.status?.load_balancer?;
-        balancer.ingress?.into_iter().next()?.hostname
-    });
-    let status = link.status.as_ref();
-    let balancer = link.spec.network_load_balancer_name.clone();
-    Ok(Target {
-        uid: link.uid().unwrap_or_default(),
-        recorded: status.and_then(|it| it.endpoint_service_name.clone()),
-        balancer: host.map(|host| (balancer, host)),
-    })
+/// A load balancer, as the status of its Service has it, which only the management cluster writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Balancer {
+    pub(super) address: String,
+    /// The name that the controllers of clouds give to what they make for the Service: its UID.
+    pub(super) name: String,
 }
 
-/// What is to be in AWS for an AWSEndpointService.
-pub(super) async fn desired(
-    link: &AwsEndpointService,
-    aws: &AwsPlatformSpec,
-    owner: &Owner,
-    infrastructure: Option<&str>,
+/// The load balancer of a Service of the control plane, once it has an address.
+pub(super) async fn balancer(
+    namespace: &str,
+    name: &str,
     ctx: &Context,
-) -> Result<Desired, Error> {
-    let mut aws = aws.clone();
-    let role = &mut aws.roles_ref.control_plane_operator_arn;
-    if !role.starts_with(ROLE_PREFIX) {
-        // The control plane has the role that the Secret names.
-        let namespace = owner.id.control_plane_namespace();
-        let found = ctx
-            .get::<HostedControlPlane>(&namespace, &owner.id.name)
-            .await?;
-        let found = found.and_then(|it| it.spec.platform.aws);
-        *role = found.map_or_else(String::new, |it| it.roles_ref.control_plane_operator_arn);
+) -> Result<Option<Balancer>, Error> {
+    let service = ctx.get::<Service>(namespace, name).await?;
+    Ok(service.as_ref().and_then(Balancer::of))
+}
+
+// === impl Balancer ===
+
+impl Balancer {
+    /// The longest name that clouds allow.
+    const LONGEST: usize = 32;
+
+    fn of(service: &Service) -> Option<Self> {
+        let balancer = service.status.as_ref()?.load_balancer.as_ref()?;
+        let ingress = balancer.ingress.as_ref()?;
+        let address = ingress.iter().find_map(|it| it.ip.clone())?;
+        let uid = service.metadata.uid.as_deref()?.replace('-', "");
+        let mut name = format!("a{uid}");
+        name.truncate(Self::LONGEST);
+        Some(Self { address, name })
     }
-    let target = target(link, ctx).await?;
-    let tags = link.spec.resource_tags.iter();
-    let tags = tags.map(|tag| (tag.key.as_str(), tag.value.as_str()));
-    Ok(Desired {
-        tags: plan::tags(tags, infrastructure, &target.uid),
-        principals: plan::principals(&aws),
-        target,
-    })
+
+    /// Whether a name is the one of what was made for the Service.
+    pub(super) fn is_named(&self, name: &str) -> bool {
+        label(name) == self.name
+    }
+
+    /// Whether a name is the one of what was made for another Service. Other names prove nothing.
+    pub(super) fn is_of_another(&self, name: &str) -> bool {
+        let label = label(name);
+        let hex = label.strip_prefix('a').unwrap_or_default();
+        let is_uid = label.len() == Self::LONGEST && hex.bytes().all(|it| it.is_ascii_hexdigit());
+        is_uid && label != self.name
+    }
 }
 
-/// The subnets of the cluster's NodePools, and those of Karpenter.
-pub(super) async fn subnets(
-    owner: &Owner,
-    ctx: &Context,
-) -> Result<Result<Vec<String>, Problem>, Error> {
-    let resource = ApiResource::erase::<NodePool>(&());
-    let Id { namespace, name } = &owner.id;
-    let api: Api<DynamicObject> = Api::namespaced_with(ctx.client.clone(), namespace, &resource);
-    let listed = api.list(&ListParams::default()).await;
-    let listed = listed.map_err(Error::list(format!("NodePools in {namespace}")))?;
-    let pools = listed.items.iter().filter(|pool| {
-        pool.metadata.deletion_timestamp.is_none()
-            && pool.data["spec"]["clusterName"] == name.as_str()
-    });
-    let subnets = pools.filter_map(|pool| {
-        let id = pool.data["spec"]["platform"]["aws"]["subnet"]["id"].as_str();
-        id.map(str::to_owned)
-    });
-    let control_plane = owner.id.control_plane_namespace();
-    let (map, key) = KARPENTER;
-    let karpenter = ctx.get::<ConfigMap>(&control_plane, map).await?;
-    let (label, value) = KARPENTER_LABEL;
-    let karpenter = karpenter.filter(|it| it.labels().get(label).is_some_and(|it| it == value));
-    let text = karpenter.and_then(|it| it.data?.remove(key));
-    let further = plan::karpenter_subnets(text.as_deref().unwrap_or("[]"));
-    Ok(plan::subnets(subnets.chain(further)))
+/// A name without what clouds add.
+fn label(name: &str) -> &str {
+    name.split('-').next().unwrap_or_default()
 }
 
-/// The name of the management cluster's infrastructure, on OpenShift.
-pub(super) async fn infrastructure(ctx: &Context) -> Result<Option<String>, Error> {
-    let kind = GroupVersionKind::gvk("config.openshift.io", "v1", "Infrastructure");
-    let resource = ApiResource::from_gvk(&kind);
-    let api: Api<DynamicObject> = Api::all_with(ctx.client.clone(), &resource);
-    match api.get_opt("cluster").await {
-        Ok(found) => {
-            let name = found
-                .as_ref()
-                .map(|it| &it.data["status"]["infrastructureName"]);
-            Ok(name.and_then(Value::as_str).map(str::to_owned))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_distinguish_services() {
+        let service = |ip: Option<&str>| -> Service {
+            serde_json::from_value(json!({
+                "metadata": { "uid": "01234567-89ab-cdef-0123-456789abcdef" },
+                "status": { "loadBalancer": { "ingress": [{ "ip": ip }] } },
+            }))
+            .unwrap()
+        };
+        assert_eq!(Balancer::of(&service(None)), None);
+        let own = Balancer::of(&service(Some("10.0.0.4"))).unwrap();
+        assert_eq!(own.address, "10.0.0.4");
+        assert_eq!(own.name, "a0123456789abcdef0123456789abcde");
+        for (name, expected) in [
+            ("a0123456789abcdef0123456789abcde", false),
+            ("a0123456789abcdef0123456789abcde-subnet", false),
+            ("afedcba9876543210fedcba987654321", true),
+            ("afedcba9876543210fedcba987654321-subnet", true),
+            ("frontend", false),
+            ("a0123", false),
+        ] {
+            assert_eq!(own.is_of_another(name), expected, "{name}");
+            let is_own = name.starts_with(&own.name);
+            assert_eq!(own.is_named(name), is_own, "{name}");
         }
-        // Without the permission, there is one tag less.
-        Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => Ok(None),
-        Err(source) => Err(Error::Read {
-            what: "Infrastructure cluster".to_owned(),
-            source,
-        }),
     }
 }

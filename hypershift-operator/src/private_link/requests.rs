@@ -1,5 +1,4 @@
-//! Requests of reconciles: the AWSEndpointServices that have changed, and those whose namespace, HostedCluster or NodePools
-//! have.
+//! Requests of reconciles: the links that have changed, and those whose namespace, HostedCluster or NodePools have.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -16,7 +15,7 @@ use support::controller::ObjectKey;
 use support::error::chain;
 use tokio::time::sleep;
 
-use super::control::resource;
+use super::control::Kind;
 use super::inputs;
 use crate::cache;
 use crate::context::Context;
@@ -28,40 +27,42 @@ const DEBOUNCE: Duration = Duration::from_secs(1);
 /// All of them. The writer gets what is watched.
 pub(super) fn all(
     ctx: &Arc<Context>,
+    kind: &'static Kind,
     writer: Writer<DynamicObject>,
 ) -> impl Stream<Item = ObjectKey> + Send + use<> {
     let changed = of_clusters(ctx, writer.as_reader());
-    stream::select(watch(ctx, writer).boxed(), changed.boxed())
+    stream::select(watch(ctx, kind, writer).boxed(), changed.boxed())
 }
 
-/// The AWSEndpointServices of which something has changed that is read.
+/// The links of which something has changed that is read.
 fn watch(
     ctx: &Arc<Context>,
+    kind: &'static Kind,
     writer: Writer<DynamicObject>,
 ) -> impl Stream<Item = ObjectKey> + Send + use<> {
-    let api: Api<Lenient<DynamicObject>> = Api::all_with(ctx.client.clone(), &resource());
+    let api: Api<Lenient<DynamicObject>> = Api::all_with(ctx.client.clone(), &(kind.resource)());
     let ctx = Arc::clone(ctx);
     let events = watches::watch_optional(api, watches::config(), ctx.cache.crds());
     let events = watches::readable(events)
         .modify(|found| found.metadata.managed_fields = None)
         .reflect(writer)
-        .inspect(move |event| ctx.cache.see(cache::ENDPOINT_SERVICES, event))
+        .inspect(move |event| ctx.cache.see(kind.watch, event))
         .touched_objects()
         .predicate_filter(
-            |found: &DynamicObject| Some(digest(found)),
+            move |found: &DynamicObject| Some(digest(found, kind.recorded)),
             PredicateConfig::default(),
         );
-    events.filter_map(|event| {
+    events.filter_map(move |event| {
         let key = event.map(|found| ObjectKey::of(&found.metadata));
         let key = key.inspect_err(|error| {
-            tracing::debug!(error = chain(error), "Failed to watch AWSEndpointServices");
+            tracing::debug!(kind = kind.name, error = chain(error), "Failed to watch");
         });
         std::future::ready(key.ok())
     })
 }
 
 /// A hash of what a reconcile reads. Conditions do not change it.
-fn digest(found: &DynamicObject) -> u64 {
+fn digest(found: &DynamicObject, recorded: &[&str]) -> u64 {
     let mut hasher = DefaultHasher::new();
     let metadata = &found.metadata;
     metadata.uid.hash(&mut hasher);
@@ -69,13 +70,13 @@ fn digest(found: &DynamicObject) -> u64 {
     metadata.deletion_timestamp.is_some().hash(&mut hasher);
     metadata.annotations.hash(&mut hasher);
     metadata.finalizers.hash(&mut hasher);
-    let recorded = found.data["status"]["endpointServiceName"].as_str();
-    recorded.hash(&mut hasher);
+    for field in recorded {
+        found.data["status"][*field].as_str().hash(&mut hasher);
+    }
     hasher.finish()
 }
 
-/// The AWSEndpointServices whose HostedCluster has changed, or its NodePools, and those whose namespace is seen for the first
-/// time.
+/// The links whose HostedCluster has changed, or its NodePools, and those whose namespace is seen for the first time.
 fn of_clusters(
     ctx: &Arc<Context>,
     store: Store<DynamicObject>,
@@ -97,7 +98,7 @@ fn of_clusters(
     keys.flatten()
 }
 
-/// A version of what is read of the HostedCluster and of its NodePools, for each AWSEndpointService.
+/// A version of what is read of the HostedCluster and of its NodePools, for each link.
 fn versions(ctx: &Context, store: &Store<DynamicObject>) -> BTreeMap<ObjectKey, u64> {
     let links = store.state();
     let links = links.iter().filter_map(|link| {

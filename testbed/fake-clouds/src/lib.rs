@@ -5,7 +5,9 @@
 //! [faults](Fault).
 
 pub mod azure;
+pub mod azure_private_link;
 pub mod google_cloud;
+pub mod google_private_connect;
 pub mod ibm_cloud;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -79,6 +79,14 @@ pub const UNPROVEN: &[Unproven] = &[
     // OpenShift's own networks, which a management cluster of Kubernetes does not serve.
     unproven("config.openshift.io", "networks"),
     unproven("config.openshift.io", "infrastructures"),
+    // Private links of clouds that are not here.
+    unproven("hypershift.openshift.io", "azureprivatelinkservices"),
+    unproven("hypershift.openshift.io", "azureprivatelinkservices/status"),
+    unproven("hypershift.openshift.io", "gcpprivateserviceconnects"),
+    unproven(
+        "hypershift.openshift.io",
+        "gcpprivateserviceconnects/status",
+    ),
     // Platforms whose kinds are not here.
     unproven("", "gcpclusters"),
     unproven("", "gcpclusters/status"),

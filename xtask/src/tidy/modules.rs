@@ -16,6 +16,7 @@ const LAYERS: [&[&str]; 12] = [
         "conversion",
         "desired",
         "error",
+        "karpenter_crds",
         "kinds",
         "metrics",
         "names",
@@ -44,7 +45,7 @@ const LAYERS: [&[&str]; 12] = [
     ],
     &["private_link"],
     &["hosted_cluster", "node_pool"],
-    &["control", "migration", "startup"],
+    &["control", "karpenter_operator", "migration", "startup"],
     &["resync"],
     &["run"],
 ];

@@ -174,7 +174,8 @@ pub fn read(module: &Module) -> Result<Batch, SourceError> {
     })
 }
 
-fn download(module: &Module) -> Result<PathBuf, ModuleError> {
+/// Downloads a module, unless the cache has it; gives the directory of its sources.
+pub fn download(module: &Module) -> Result<PathBuf, ModuleError> {
     // An empty directory, because a module or workspace that the user stands in has no say.
     let directory = tempfile::tempdir().map_err(ModuleError::NoGo)?;
     let output = Command::new("go")

@@ -17,7 +17,7 @@ use crate::program::Program;
 /// Bytes of a key for AES.
 const KEY_BYTES: usize = 32;
 /// Length of the random suffix of an infrastructure's name.
-const SUFFIX: usize = 5;
+pub(super) const SUFFIX: usize = 5;
 /// Longest part of the cluster's name in that of its infrastructure: names of load balancers are short.
 const LONGEST_PREFIX: usize = 21;
 /// The release stream of `hcp` on clouds.
@@ -65,7 +65,7 @@ impl Options {
         let infra_id = args.infra_id.clone().or(parts.infra_id.clone());
         let infra_id = match infra_id {
             Some(given) => given,
-            None => made_infra_id(&args.name)?,
+            None => made_infra_id(&args.name, LONGEST_PREFIX)?,
         };
         let control_plane = &args.control_plane;
         let (ssh_key, ssh_private_key) = ssh_key(args)?;
@@ -170,11 +170,12 @@ fn image_content_sources(args: &CommonArgs) -> anyhow::Result<Option<Value>> {
     Ok(Some(sources))
 }
 
-fn made_infra_id(name: &str) -> anyhow::Result<String> {
+/// A name for an infrastructure: at most so much of the cluster's name, and a random suffix.
+pub(super) fn made_infra_id(name: &str, longest_prefix: usize) -> anyhow::Result<String> {
     let letters = random(SUFFIX)?
         .into_iter()
         .map(|byte| char::from(LETTERS[usize::from(byte) % LETTERS.len()]));
-    let prefix: String = name.chars().take(LONGEST_PREFIX).collect();
+    let prefix: String = name.chars().take(longest_prefix).collect();
     let prefix = prefix.trim_end_matches('-');
     Ok(format!("{prefix}-{}", letters.collect::<String>()))
 }
@@ -200,10 +201,11 @@ mod tests {
 
     #[test]
     fn infrastructure_gets_a_name_of_its_own() {
-        let [one, two] = [made_infra_id("a").unwrap(), made_infra_id("a").unwrap()];
+        let made = |name: &str| made_infra_id(name, LONGEST_PREFIX).unwrap();
+        let [one, two] = [made("a"), made("a")];
         assert_ne!(one, two);
         check_name("--infra-id", &one).unwrap();
-        let long = made_infra_id(&format!("{}-{}", "x".repeat(20), "y".repeat(20))).unwrap();
+        let long = made(&format!("{}-{}", "x".repeat(20), "y".repeat(20)));
         assert_eq!(long.len(), 20 + 1 + SUFFIX, "{long}");
     }
 }

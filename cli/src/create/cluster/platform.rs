@@ -3,6 +3,7 @@
 pub(super) mod agent;
 pub(super) mod aws;
 pub(super) mod azure;
+pub(super) mod gcp;
 pub(super) mod kubevirt;
 pub(super) mod none;
 pub(super) mod power_vs;

@@ -1,7 +1,9 @@
 //! What is rendered for each platform, and what is refused.
 
+mod aws;
 mod clouds;
 mod defaults;
+mod google_cloud;
 mod looked_up;
 mod refused;
 
@@ -157,6 +159,7 @@ fn resolved(cluster: &Cluster, program: Program) -> anyhow::Result<(Options, Par
         Cluster::Agent(of) => resolve(of, program),
         Cluster::Aws(of) => resolve(of, program),
         Cluster::Azure(of) => resolve(of, program),
+        Cluster::Gcp(of) => resolve(of, program),
         Cluster::Kubevirt(of) => resolve(of, program),
         Cluster::None(of) => resolve(of, program),
         Cluster::PowerVs(of) => resolve(of, program),
@@ -209,6 +212,7 @@ fn a_key_that_is_made_is_in_its_secret_with_both_parts() {
 #[test]
 fn objects_obey_the_rules_of_their_kinds() {
     let others = clouds::ROWS.into_iter().chain(defaults::ROWS);
+    let others = others.chain(google_cloud::ROWS);
     for (platform, name, flags) in ROWS.into_iter().chain(others) {
         for object in rendered(&parse(platform, flags).unwrap()).unwrap() {
             let kind = object["kind"].as_str().unwrap();

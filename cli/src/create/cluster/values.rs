@@ -77,7 +77,7 @@ pub(super) enum FeatureSet {
 /// A part of a cluster that can be left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "PascalCase")]
-pub(super) enum Capability {
+pub(crate) enum Capability {
     /// The image registry
     ImageRegistry,
     /// Image streams and templates

@@ -8,6 +8,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::ClusterArgs;
+use super::cloud::CloudArgs;
 use crate::create::text::time_or_zero;
 use crate::infra::aws::{Aws, CredentialArgs, DestroyRequest, Domain, Executor, REGION, Scope};
 use crate::install::display::Display;
@@ -62,7 +63,9 @@ pub(super) struct Cloud {
 impl AwsArgs {
     /// Destroys the cluster, and waits until it is gone.
     pub(super) fn run(&self) -> anyhow::Result<()> {
-        runtime()?.block_on(Box::pin(self.cluster.destroy("AWS", Some(self))))
+        runtime()?.block_on(Box::pin(
+            self.cluster.destroy("AWS", Some(CloudArgs::Aws(self))),
+        ))
     }
 
     /// What is destroyed of an infrastructure. `spec` of the HostedCluster is preferred to flags.

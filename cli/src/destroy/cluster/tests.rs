@@ -44,6 +44,21 @@ fn cloud_resources_go_with_the_cluster_where_there_is_a_cloud() {
     }
 }
 
+#[test]
+fn private_links_have_more_time_unless_a_user_says_otherwise() {
+    let private = json!({ "platform": { "azure": { "topology": "Private" } } });
+    let public = json!({ "platform": { "azure": { "topology": "Public" } } });
+    for (flags, spec, expected) in [
+        (&[][..], &private, 20),
+        (&["--cluster-grace-period=5m"][..], &private, 5),
+        (&[][..], &public, 10),
+        (&[][..], &Value::Null, 10),
+    ] {
+        let found = args(flags).patience(spec);
+        assert_eq!(found, Duration::from_mins(expected), "{flags:?} {spec}");
+    }
+}
+
 async fn leftovers(flags: &[&str], scenario: &Scenario) -> anyhow::Result<()> {
     let hosted = Hosted::new(scenario.client());
     let display = Display::new(true);

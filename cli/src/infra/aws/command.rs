@@ -146,6 +146,10 @@ pub(crate) struct CreateIamArgs {
     #[arg(long, value_name = "ARN")]
     kms_key_arn: Option<String>,
 
+    /// Create the role of Karpenter, too, which makes nodes of a cluster with AutoNode
+    #[arg(long)]
+    auto_node: bool,
+
     /// Tags of all resources, separated by commas
     #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',')]
     additional_tags: Vec<String>,
@@ -261,6 +265,7 @@ impl CreateIamArgs {
                 private_zone: self.private_zone_id.clone(),
                 local_zone: self.local_zone_id.clone(),
                 kms_key: self.kms_key_arn.clone(),
+                auto_node: self.auto_node,
             },
             key: path.filter(|_| !dry_run).map(signing_key).transpose()?,
         };
@@ -324,7 +329,8 @@ fn signing_key(path: &Path) -> anyhow::Result<SigningKey> {
     Ok(key)
 }
 
-fn write(output: &impl Serialize, path: Option<&Path>) -> anyhow::Result<()> {
+/// Writes a description in JSON to a file, or to standard output.
+pub(crate) fn write(output: &impl Serialize, path: Option<&Path>) -> anyhow::Result<()> {
     let mut text = serde_json::to_string_pretty(output)?;
     text.push('\n');
     match path {

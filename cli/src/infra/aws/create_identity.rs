@@ -10,7 +10,9 @@ use support::aws::{Element, Error};
 use super::bucket::{Issuer, Store};
 use super::call::{Call, Calls};
 use super::executor::Executor;
-use super::roles::{KMS_PROVIDER, ROLES, Resources, WORKER, worker_policy, worker_trust};
+use super::roles::{
+    KARPENTER, KMS_PROVIDER, ROLES, Resources, WORKER, worker_policy, worker_trust,
+};
 use super::signing_key::SigningKey;
 
 /// Who tokens are for.
@@ -46,6 +48,8 @@ pub(crate) struct IdentityOutput {
     pub(crate) kms_key_arn: String,
     #[serde(rename = "kmsProviderRoleARN")]
     pub(crate) kms_provider_role_arn: String,
+    #[serde(rename = "karpenterRoleARN")]
+    pub(crate) karpenter_role_arn: String,
 }
 
 impl<C: Calls> Executor<'_, C> {
@@ -65,7 +69,7 @@ impl<C: Calls> Executor<'_, C> {
         }
         let provider = self.provider(issuer).await?;
         let mut roles = BTreeMap::new();
-        let mut kms_provider = String::new();
+        let (mut kms_provider, mut karpenter) = (String::new(), String::new());
         for role in ROLES.iter().filter(|role| role.is_wanted(resources)) {
             let name = self.scope.named(role.name);
             let arn = self
@@ -73,8 +77,10 @@ impl<C: Calls> Executor<'_, C> {
                 .await?;
             self.policy(&name, &name, &role.policy(self.scope, resources))
                 .await?;
-            if role.name == KMS_PROVIDER {
-                kms_provider.clone_from(&arn);
+            match role.name {
+                KMS_PROVIDER => kms_provider.clone_from(&arn),
+                KARPENTER => karpenter.clone_from(&arn),
+                _ => {}
             }
             if let Some(field) = role.field {
                 roles.insert(field.to_owned(), arn);
@@ -88,6 +94,7 @@ impl<C: Calls> Executor<'_, C> {
             roles,
             kms_key_arn: resources.kms_key.clone().unwrap_or_default(),
             kms_provider_role_arn: kms_provider,
+            karpenter_role_arn: karpenter,
         })
     }
 

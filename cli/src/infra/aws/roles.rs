@@ -1,5 +1,7 @@
 //! The IAM roles of a cluster's components, with their policies. Pure.
 
+mod karpenter;
+
 use serde_json::{Value, json};
 
 use super::scope::Scope;
@@ -54,6 +56,8 @@ pub(crate) struct Resources {
     pub(crate) local_zone: String,
     /// ARN of the key that encrypts Secrets.
     pub(crate) kms_key: Option<String>,
+    /// Whether Karpenter makes nodes.
+    pub(crate) auto_node: bool,
 }
 
 const fn on(on: On, actions: &'static [Actions]) -> Statement {
@@ -72,12 +76,13 @@ const GRANTS: Only = Only::ForServices;
 
 /// The role of the plugin that encrypts Secrets with a key of KMS.
 pub(crate) const KMS_PROVIDER: &str = "kms-provider";
+/// The role of Karpenter.
+pub(crate) const KARPENTER: &str = "karpenter";
 /// The role of workers, and its policy.
 pub(crate) const WORKER: &str = "worker";
 /// Roles that other tools make, and that are deleted with the others.
-pub(crate) const FOREIGN: [&str; 6] = [
+pub(crate) const FOREIGN: [&str; 5] = [
     "shared-role",
-    "karpenter",
     "shared-vpc-ingress",
     "shared-vpc-control-plane",
     "shared-vpc-route53",
@@ -85,7 +90,7 @@ pub(crate) const FOREIGN: [&str; 6] = [
 ];
 
 #[rustfmt::skip]
-pub(crate) const ROLES: [Role; 8] = [
+pub(crate) const ROLES: [Role; 9] = [
     Role {
         name: "openshift-ingress",
         field: Some("ingressARN"),
@@ -234,6 +239,13 @@ pub(crate) const ROLES: [Role; 8] = [
         accounts: &["kube-system:kms-provider"],
         statements: &[on(On::Key, &[("kms", &["Encrypt", "Decrypt", "ReEncrypt*", "GenerateDataKey*", "DescribeKey"])])],
     },
+    Role {
+        name: KARPENTER,
+        field: None,
+        accounts: &["kube-system:karpenter"],
+        // Its policy is a form of its own.
+        statements: &[],
+    },
 ];
 
 // === impl Role ===
@@ -241,7 +253,11 @@ pub(crate) const ROLES: [Role; 8] = [
 impl Role {
     /// Whether a cluster has it.
     pub(crate) fn is_wanted(&self, resources: &Resources) -> bool {
-        self.name != KMS_PROVIDER || resources.kms_key.is_some()
+        match self.name {
+            KMS_PROVIDER => resources.kms_key.is_some(),
+            KARPENTER => resources.auto_node,
+            _ => true,
+        }
     }
 
     /// Who may act as it: service accounts with tokens of the issuer.
@@ -268,6 +284,9 @@ impl Role {
 
     /// What it may do.
     pub(crate) fn policy(&self, scope: &Scope, resources: &Resources) -> Value {
+        if self.name == KARPENTER {
+            return karpenter::policy(scope);
+        }
         let statements = self.statements.iter();
         let statements = statements.map(|statement| statement.value(scope, resources));
         json!({ "Version": "2012-10-17", "Statement": statements.collect::<Vec<_>>() })
@@ -361,6 +380,7 @@ mod tests {
             private_zone: "Z2".to_owned(),
             local_zone: "Z3".to_owned(),
             kms_key: None,
+            auto_node: false,
         }
     }
 
@@ -399,6 +419,7 @@ mod tests {
             ..resources()
         };
         assert!(role(KMS_PROVIDER).is_wanted(&encrypted));
+        assert!(!role(KARPENTER).is_wanted(&encrypted));
         assert_eq!(resource(KMS_PROVIDER, 0, &encrypted), "arn:key");
     }
 
@@ -423,6 +444,7 @@ mod tests {
             (2, 18),
             (1, 9),
             (1, 5),
+            (16, 33),
         ];
         assert_eq!(counts, expected);
         let fields: Vec<_> = ROLES.iter().filter_map(|role| role.field).collect();

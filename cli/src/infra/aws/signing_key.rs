@@ -38,6 +38,11 @@ impl SigningKey {
         })
     }
 
+    /// The set of keys that verify tokens.
+    pub(crate) fn public_keys(&self) -> &Value {
+        &self.keys
+    }
+
     /// The documents, by their paths below the issuer.
     pub(crate) fn documents(&self, issuer: &str) -> [(&'static str, String); 2] {
         let discovery = oidc::discovery(issuer);

@@ -58,6 +58,7 @@ async fn create(fake: &Fake) -> anyhow::Result<(NetworkOutput, IdentityOutput)> 
             private_zone: made.private_zone_id.clone(),
             local_zone: made.local_zone_id.clone(),
             kms_key: Some("arn:key".to_owned()),
+            auto_node: true,
         },
         key: Some(key()),
     };
@@ -202,6 +203,7 @@ async fn a_second_run_changes_nothing_and_destruction_leaves_nothing() {
     let (_, identity) = first;
     assert_eq!(identity.roles.len(), 7);
     assert_eq!(identity.kms_provider_role_arn, "arn:role/a-x1-kms-provider");
+    assert_eq!(identity.karpenter_role_arn, "arn:role/a-x1-karpenter");
     destroy(&fake).await.unwrap();
     assert_eq!(left(&fake), [""; 0]);
 }

@@ -102,7 +102,12 @@ fn no_rule_impersonates_and_escalate_and_bind_name_their_roles() {
         let has = |verb: &str| rule.verbs.contains(&verb);
         assert!(!has("impersonate") && !has("*"), "{rule:?}");
         if has("escalate") || has("bind") {
-            let known = ["control-plane-operator", "cluster-api", "capi-provider"];
+            let known = [
+                "control-plane-operator",
+                "cluster-api",
+                "capi-provider",
+                "karpenter-operator",
+            ];
             let is_known = rule.names == known || rule.names == ["private-capi-migration"];
             let is_role = is_known && rule.resources == ["roles"];
             let is_pki = rule.names == ["hypershift-control-plane-pki-operator"]

@@ -54,8 +54,9 @@ mod tests {
     ];
 
     /// What an author may decide: it concerns the author's own cluster.
-    const AUTHORS: [&str; 61] = [
+    const AUTHORS: [&str; 62] = [
         "allow-unsupported-kubevirt-rhcos-variants",
+        "aws-karpenter-default-instance-profile",
         "aws-load-balancer-health-probe-mode",
         "aws-load-balancer-subnets",
         "aws-load-balancer-target-node-labels",

@@ -9,17 +9,9 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
+use support::kubelet_request::{BOOTSTRAPPER, CLIENT, NODES, Request, SERVING};
 
 use super::super::machines::{self, Machine};
-use super::request::{CLIENT, Request, SERVING};
-
-/// The bootstrap account.
-const BOOTSTRAPPER: &str =
-    "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper";
-/// Prefix of a node's user name.
-const NODE: &str = "system:node:";
-/// The group of nodes.
-const NODES: &str = "system:nodes";
 
 /// What a request is evaluated with.
 #[derive(Clone, Copy)]
@@ -56,11 +48,11 @@ impl Inventory<'_> {
     }
 
     fn serving(&self, request: &Request) -> Refusal {
-        let name = subject(request)?;
+        let name = request.node()?;
         if request.username != request.common_name || !request.groups.iter().any(|it| it == NODES) {
             return Err("the requestor is not the node");
         }
-        usages(request, "server auth")?;
+        request.is_for("server auth")?;
         if request.has_unsupported || (request.names.is_empty() && request.addresses.is_empty()) {
             return Err("unsupported or missing subject alternative names");
         }
@@ -91,8 +83,8 @@ impl Inventory<'_> {
     }
 
     fn client(&self, request: &Request) -> Refusal {
-        let name = subject(request)?;
-        usages(request, "client auth")?;
+        let name = request.node()?;
+        request.is_for("client auth")?;
         if request.has_unsupported || !request.names.is_empty() || !request.addresses.is_empty() {
             return Err("client certificates must not have subject alternative names");
         }
@@ -172,30 +164,4 @@ fn reports(node: &Node, requested: &str) -> bool {
     let addresses = status.and_then(|status| status.addresses.as_ref());
     let mut addresses = addresses.into_iter().flatten();
     addresses.any(|known| known.address.eq_ignore_ascii_case(requested))
-}
-
-/// Returns the node name in the subject.
-fn subject(request: &Request) -> Result<&str, &'static str> {
-    let name = request.common_name.strip_prefix(NODE);
-    let name = name
-        .filter(|name| !name.is_empty())
-        .ok_or("the common name is not a node name")?;
-    if request.organizations != [NODES] {
-        return Err("the organization is not system:nodes");
-    }
-    Ok(name)
-}
-
-/// Checks that the usages are those of kubelets. Key encipherment is optional, because ECDSA keys do not use it.
-fn usages(request: &Request, purpose: &str) -> Result<(), &'static str> {
-    let known = ["digital signature", "key encipherment", purpose];
-    let all_known = request
-        .usages
-        .iter()
-        .all(|usage| known.contains(&usage.as_str()));
-    let needed = |requested: &str| request.usages.iter().any(|usage| usage == requested);
-    if all_known && needed("digital signature") && needed(purpose) {
-        return Ok(());
-    }
-    Err("the usages are not those of a kubelet")
 }

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Node;
 use rcgen::{CertificateParams, DnType, KeyPair, SanType};
+use serde_json::json;
+use support::kubelet_request::{BOOTSTRAPPER, CLIENT, SERVING};
 use support::testing::{Answer, Expect, Scenario};
 
 use super::super::machines::Machine;
 use super::*;
-
-const BOOTSTRAPPER: &str =
-    "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper";
 
 fn node(name: &str, addresses: &[&str]) -> Arc<Node> {
     let entry = |address: &&str| json!({ "type": "InternalIP", "address": address });
@@ -36,7 +35,7 @@ fn strings(list: &[&str]) -> Vec<String> {
 
 fn serving() -> Request {
     Request {
-        signer: request::SERVING.to_owned(),
+        signer: SERVING.to_owned(),
         username: "system:node:n-1".to_owned(),
         groups: strings(&["system:nodes", "system:authenticated"]),
         usages: strings(&["digital signature", "server auth"]),
@@ -50,7 +49,7 @@ fn serving() -> Request {
 
 fn client() -> Request {
     Request {
-        signer: request::CLIENT.to_owned(),
+        signer: CLIENT.to_owned(),
         username: BOOTSTRAPPER.to_owned(),
         groups: strings(&["system:serviceaccounts"]),
         usages: strings(&["digital signature", "client auth"]),
@@ -281,7 +280,7 @@ fn object(common_name: &str, names: &[&str], addresses: &[&str]) -> CertificateS
     let mut object: CertificateSigningRequest = serde_json::from_value(json!({
         "metadata": { "name": "csr-1", "resourceVersion": "9" },
         "spec": {
-            "request": "", "signerName": request::SERVING, "username": common_name,
+            "request": "", "signerName": SERVING, "username": common_name,
             "groups": ["system:nodes"], "usages": ["digital signature", "server auth"],
         },
     }))

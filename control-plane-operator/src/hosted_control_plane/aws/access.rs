@@ -2,37 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use api::hypershift::v1beta1::platform::aws::AwsPlatformSpec;
-use k8s_openapi::api::core::v1::Secret;
-use kube::Api;
 use support::aws::credentials::{assume_role, token_service};
 use support::aws::{self, Client, Credentials, Source};
 use support::error::chain;
 use support::outbound::Http;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
-use crate::error::Failure;
-use crate::token_minter::mint::{Account, config_of};
+use crate::hosted_control_plane::tokens::{NoToken, OPERATOR, RENEWED_AFTER, Tokens};
 
-/// How long a kubeconfig is used that does not work.
-const READ_AGAIN_AFTER: Duration = Duration::from_mins(5);
-/// The Secret with the kubeconfig of the hosted cluster.
-const KUBECONFIG: &str = "service-network-admin-kubeconfig";
-/// The namespace of the service accounts.
-const NAMESPACE: &str = "kube-system";
-/// The audience that roles trust.
-const AUDIENCE: &str = "openshift";
-/// The service account that the role of the control-plane-operator trusts.
-const OPERATOR: &str = "control-plane-operator";
 /// The name of the session of a role.
 const SESSION: &str = "control-plane-operator";
-/// How long tokens and credentials are valid, and how long they are used.
-const LIFETIME: Duration = Duration::from_hours(1);
-const RENEWED_AFTER: Duration = Duration::from_mins(45);
-/// How long the API server of the hosted cluster has for a token.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why there are no credentials.
 #[derive(Debug)]
@@ -68,12 +49,9 @@ struct Known {
 
 /// Gives credentials and clients, and keeps them.
 pub(crate) struct Access {
-    client: kube::Client,
-    namespace: String,
     pub(crate) http: Http,
+    tokens: Tokens,
     known: BTreeMap<Role, Known>,
-    /// The hosted API server, and when its kubeconfig was read.
-    guest: Option<(kube::Client, Instant)>,
 }
 
 // === impl NoAccess ===
@@ -87,6 +65,15 @@ impl NoAccess {
         let problem = chain(error);
         tracing::warn!(problem, "The token service of AWS cannot be used");
         Self::Unavailable("the token service of AWS cannot be used".to_owned())
+    }
+}
+
+impl From<NoToken> for NoAccess {
+    fn from(no_token: NoToken) -> Self {
+        match no_token {
+            NoToken::NoKubeconfig => Self::NoKubeconfig,
+            NoToken::Refused(problem) => Self::NoToken(problem),
+        }
     }
 }
 
@@ -108,11 +95,9 @@ impl Role {
 impl Access {
     pub(crate) fn new(client: kube::Client, namespace: &str) -> Self {
         Self {
-            client,
-            namespace: namespace.to_owned(),
             http: Http::new(),
+            tokens: Tokens::new(client, namespace),
             known: BTreeMap::new(),
-            guest: None,
         }
     }
 
@@ -162,51 +147,10 @@ impl Access {
             let problem = format!("{:?} is not a region of AWS", role.region);
             return Err(NoAccess::Unavailable(problem));
         }
-        let token = match timeout(PATIENCE, self.token(role.account)).await {
-            Ok(Ok(Some(token))) => token,
-            Ok(Ok(None)) => return Err(NoAccess::NoKubeconfig),
-            Ok(Err(error)) => return Err(NoAccess::NoToken(chain(error.as_ref()))),
-            Err(_) => {
-                let problem = format!("the API server did not respond within {PATIENCE:?}");
-                return Err(NoAccess::NoToken(problem));
-            }
-        };
+        let token = self.tokens.mint(role.account).await?;
         let sts = token_service(&role.region, &variable);
         let assumed = assume_role(&self.http, &sts, SESSION, &role.arn, &token).await;
         assumed.map_err(|error| NoAccess::of(&error))
-    }
-
-    /// A token of a service account, if there is a kubeconfig.
-    async fn token(&mut self, account: &str) -> Result<Option<String>, Failure> {
-        let (guest, read) = match &self.guest {
-            Some((guest, read)) => (guest.clone(), *read),
-            None => match self.connect().await? {
-                Some(guest) => (guest, Instant::now()),
-                None => return Ok(None),
-            },
-        };
-        self.guest = Some((guest.clone(), read));
-        let account = Account {
-            namespace: NAMESPACE.to_owned(),
-            name: account.to_owned(),
-            audience: AUDIENCE.to_owned(),
-            lifetime: LIFETIME,
-        };
-        let minted = account.mint(&guest).await;
-        if minted.is_err() && read.elapsed() >= READ_AGAIN_AFTER {
-            // Its certificates may have been renewed.
-            self.guest = None;
-        }
-        Ok(Some(minted?.token))
-    }
-
-    /// A client of the hosted API server, if there is a kubeconfig.
-    async fn connect(&self) -> Result<Option<kube::Client>, Failure> {
-        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);
-        let Some(secret) = secrets.get_opt(KUBECONFIG).await? else {
-            return Ok(None);
-        };
-        Ok(Some(support::client::connect(config_of(&secret).await?)?))
     }
 }
 

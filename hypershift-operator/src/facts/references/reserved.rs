@@ -3,8 +3,10 @@
 //!
 //! Names of components that only other releases have are in the list, too: such a component may be added later.
 
+use crate::names;
+
 /// Names of Secrets and ConfigMaps, one list for both.
-const NAMES: [&str; 166] = [
+const NAMES: [&str; 169] = [
     "admin-kubeconfig",
     "aggregator-client-ca",
     "auth-config",
@@ -75,6 +77,8 @@ const NAMES: [&str; 166] = [
     "image-registry-creds",
     "ingress-crt",
     "ingress-operator-service-account-kubeconfig",
+    "karpenter-credentials",
+    "karpenter-subnets",
     "kas-aggregator-client-signer",
     "kas-aggregator-crt",
     "kas-audit-config",
@@ -162,6 +166,7 @@ const NAMES: [&str; 166] = [
     "sa-signing-key",
     "scheduler-server",
     "service-network-admin-kubeconfig",
+    "set-karpenter-taint",
     "sre-system-admin-client-cert-key",
     "sre-system-admin-signer",
     "sre-system-admin-signer-ca",
@@ -178,7 +183,9 @@ const HASH: usize = 8;
 /// Whether the name is that of an object of the control plane of the cluster with this infrastructure id.
 pub(crate) fn is_reserved(name: &str, infra_id: &str) -> bool {
     let is_of_cluster_api = name.strip_suffix("-kubeconfig") == Some(infra_id);
-    NAMES.binary_search(&name).is_ok() || is_of_cluster_api || is_of_pool(name)
+    // The settings of the kubelet of a class of Karpenter's machines.
+    let is_of_karpenter = name.starts_with(names::KARPENTER_KUBELET);
+    NAMES.binary_search(&name).is_ok() || is_of_cluster_api || is_of_karpenter || is_of_pool(name)
 }
 
 /// Whether the name is that of a node pool's Secret: `token-<pool>-<hash>` or `user-data-<pool>-<hash>`.
@@ -216,6 +223,8 @@ mod tests {
             ("token-workers-0a1b2c3d", true),
             ("user-data-workers-0a1b2c3d", true),
             ("one-x7k2p-kubeconfig", true),
+            ("karpenter-credentials", true),
+            ("karpenter-kubelet-default", true),
             ("webhook-kubeconfig", false),
             ("token-github", false),
             ("user-ca-bundle", false),

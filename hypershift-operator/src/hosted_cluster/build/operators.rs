@@ -3,6 +3,7 @@
 //! They are components like those of the control plane, rendered by the same framework, with one difference: they are
 //! not owned by the HostedControlPlane. Cluster API has to outlive it to delete the machines.
 
+mod karpenter;
 mod roles;
 
 use std::collections::BTreeMap;
@@ -31,8 +32,8 @@ use serde_json::{Value, json};
 use super::{Desired, Error, certificate};
 use crate::facts::Facts;
 use crate::hosted_cluster::operator_image::operator_image;
-use crate::names;
 use crate::platform::{Infrastructure, Outside, azure, gcp, infrastructure};
+use crate::{kinds, names};
 
 /// Annotation with another image of the Cluster API controllers.
 const MANAGER_IMAGE: &str = "hypershift.openshift.io/capi-manager-image";
@@ -40,14 +41,14 @@ const MANAGER_IMAGE: &str = "hypershift.openshift.io/capi-manager-image";
 const PROVIDER_IMAGE: &str = "capi-provider";
 /// The name that the manifest of Cluster API's controllers has for their image.
 const CORE_IMAGE: &str = "cluster-capi-controllers";
+/// The name that the manifest of another program of this operator has for its image.
+const OWN_IMAGE: &str = "hypershift-operator";
 /// API groups of the management cluster that components may write.
-const SERVED: [&str; 3] = [
-    "monitoring.coreos.com",
-    "route.openshift.io",
-    "image.openshift.io",
-];
+const SERVED: [&str; 2] = ["route.openshift.io", "image.openshift.io"];
+/// The group of monitors, where the management cluster has them.
+const MONITORING: &str = "monitoring.coreos.com";
 
-/// The three.
+/// All of them.
 #[derive(Debug, Default)]
 pub(super) struct Operators {
     /// Service accounts and RBAC.
@@ -95,7 +96,10 @@ pub(super) fn build(facts: &Facts) -> Result<Operators, Error> {
         facts,
         &control_plane_operator(facts, &settings),
         &context,
-        &roles::control_plane_operator(azure::infrastructure::mounts_certificates(facts)),
+        &roles::control_plane_operator(
+            azure::infrastructure::mounts_certificates(facts),
+            facts.cluster.spec.platform.type_ == PlatformType::Gcp,
+        ),
     )?;
     operators.rbac.extend(roles::pki_operator(facts));
     if has_provider {
@@ -104,6 +108,7 @@ pub(super) fn build(facts: &Facts) -> Result<Operators, Error> {
         operators.leave_out(names::CLUSTER_API);
         operators.leave_out(names::CAPI_PROVIDER);
     }
+    operators.add_karpenter(facts, &settings, &context)?;
     // Components of the control plane have the sidecar, too, whether or not there is a provider.
     if facts.capi.types() == CapiTypes::Private && facts.has_machine_management() {
         operators
@@ -192,6 +197,7 @@ fn unowned(mut object: Value) -> Desired {
             ApiResource::erase::<Deployment>(&())
         }
         Some("RoleBinding") => ApiResource::erase::<RoleBinding>(&()),
+        Some("PodMonitor") => kinds::pod_monitor(),
         _ => ApiResource::erase::<ServiceAccount>(&()),
     };
     Desired {
@@ -212,6 +218,8 @@ fn release(
     facts.operated_image().clone_into(&mut release.pull_spec);
     let mut overrides = settings.image_overrides.clone();
     overrides.extend(provider_image.map(|image| (PROVIDER_IMAGE.to_owned(), image)));
+    let own = facts.images.own.clone();
+    overrides.extend(own.map(|image| (OWN_IMAGE.to_owned(), image)));
     if let Some(image) = facts.annotations().get(MANAGER_IMAGE) {
         overrides.insert(CORE_IMAGE.to_owned(), image.clone());
     }
@@ -249,8 +257,14 @@ fn settings(facts: &Facts, own_image: String) -> Settings {
         version_metrics: false,
         version_metrics_url: None,
         proxy: OwnProxy::default(),
-        served_groups: SERVED.map(str::to_owned).into(),
+        served_groups: served_groups(facts),
     }
+}
+
+fn served_groups(facts: &Facts) -> Vec<String> {
+    let monitoring = facts.management.monitors.then_some(MONITORING);
+    let served = SERVED.into_iter().chain(monitoring);
+    served.map(str::to_owned).collect()
 }
 
 fn control_plane_operator(facts: &Facts, settings: &Settings) -> Component {

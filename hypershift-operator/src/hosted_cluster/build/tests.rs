@@ -5,19 +5,21 @@ use std::path::PathBuf;
 use std::{env, fs};
 
 use api::group::CapiTypes;
-use api::hypershift::v1beta1::HostedControlPlaneSpec;
+use api::hypershift::v1beta1::{HostedControlPlane, HostedControlPlaneSpec};
 use control_plane_component::node_config::configuration_hash;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::canonical;
 use crate::capi::Capi;
+use crate::facts::auto_node::AutoNode;
 use crate::facts::fixture;
 
 /// The rows: platform, types, file.
-const ROWS: [(&str, CapiTypes, &str); 7] = [
+const ROWS: [(&str, CapiTypes, &str); 8] = [
     ("aws", CapiTypes::Private, "aws-private"),
     ("aws", CapiTypes::Standard, "aws-standard"),
+    (AUTO_NODE, CapiTypes::Private, "aws-auto-node-private"),
     ("agent", CapiTypes::Private, "agent-private"),
     ("azure", CapiTypes::Private, "azure-private"),
     ("kubevirt", CapiTypes::Private, "kubevirt-private"),
@@ -25,7 +27,12 @@ const ROWS: [(&str, CapiTypes, &str); 7] = [
     ("powervs", CapiTypes::Private, "powervs-private"),
 ];
 
+/// AWS, with Karpenter.
+const AUTO_NODE: &str = "aws-auto-node";
+
 fn facts(platform: &str, types: CapiTypes) -> Facts {
+    let is_auto_node = platform == AUTO_NODE;
+    let platform = if is_auto_node { "aws" } else { platform };
     let mut cluster = fixture::hosted_cluster(platform);
     cluster.metadata.annotations = serde_json::from_value(json!({
         "hypershift.openshift.io/restart-date": "2030-01-31",
@@ -37,7 +44,98 @@ fn facts(platform: &str, types: CapiTypes) -> Facts {
     let mut facts = fixture::facts(cluster, types);
     // Without generated user IDs, so that rendering is deterministic.
     facts.management.chooses_users = true;
+    if is_auto_node {
+        with_karpenter(&mut facts);
+    }
     facts
+}
+
+/// A control plane that Karpenter can be added to.
+fn with_karpenter(facts: &mut Facts) {
+    fixture::with_auto_node(&mut facts.cluster);
+    facts.auto_node = Some(AutoNode {
+        has_kubeconfig: true,
+        ..AutoNode::default()
+    });
+    let mut control_plane = HostedControlPlane::new("one", control_plane_spec(facts));
+    let status = json!({
+        "ready": true, "initialized": true,
+        "kubeConfig": { "name": "admin-kubeconfig", "key": "kubeconfig" },
+    });
+    control_plane.status = serde_json::from_value(status).unwrap();
+    facts.control_plane = Some(control_plane);
+}
+
+/// The names of rendered objects with Karpenter's, and of those that are deleted.
+fn of_karpenter(facts: &Facts) -> (Vec<String>, Vec<String>) {
+    let plan = build(facts).unwrap();
+    let is_its = |name: &str| name.contains("karpenter");
+    let objects = plan.iter().flat_map(|it| &it.objects);
+    let objects = objects.map(|it| format!("{} {}", it.resource.kind, it.name()));
+    let obsolete = plan.iter().flat_map(|it| &it.obsolete);
+    let obsolete = obsolete.map(|(kind, name)| format!("{} {name}", kind.kind));
+    (
+        objects.filter(|it| is_its(it)).collect(),
+        obsolete.filter(|it| is_its(it)).collect(),
+    )
+}
+
+#[test]
+fn karpenter_operator_is_added_once_its_pods_can_start() {
+    let ready = facts(AUTO_NODE, CapiTypes::Private);
+    let (objects, obsolete) = of_karpenter(&ready);
+    let expected = [
+        "Secret karpenter-credentials",
+        "Role karpenter-operator",
+        "PodMonitor karpenter-operator",
+        "RoleBinding karpenter-operator",
+        "ServiceAccount karpenter-operator",
+        "Deployment karpenter-operator",
+    ];
+    assert_eq!(objects, expected);
+    assert_eq!(obsolete, [""; 0]);
+    let secret = "Secret karpenter-credentials".to_owned();
+    type Change = fn(&mut Facts);
+    let changes: [(&str, Change); 4] = [
+        ("no kubeconfig", |it| it.control_plane = None),
+        ("no access", |it| it.auto_node = Some(AutoNode::default())),
+        ("no ignition endpoint", |it| it.ignition = None),
+        ("no image", |it| it.images.own = None),
+    ];
+    for (name, change) in changes {
+        let mut facts = ready.clone();
+        change(&mut facts);
+        let (objects, obsolete) = of_karpenter(&facts);
+        assert_eq!(objects, std::slice::from_ref(&secret), "{name}");
+        assert_eq!(obsolete, [""; 0], "{name}");
+    }
+    let mut facts = ready;
+    facts.management.monitors = false;
+    let (objects, _) = of_karpenter(&facts);
+    assert!(objects.iter().all(|it| !it.starts_with("PodMonitor")));
+}
+
+#[test]
+fn nothing_of_karpenter_is_left_when_it_is_switched_off() {
+    let mut off = facts(AUTO_NODE, CapiTypes::Private);
+    off.cluster.spec.auto_node = None;
+    let (objects, obsolete) = of_karpenter(&off);
+    assert_eq!(objects, [""; 0]);
+    for name in ["karpenter-operator", "karpenter"] {
+        for kind in ["Deployment", "Role", "ControlPlaneComponent", "PodMonitor"] {
+            let object = format!("{kind} {name}");
+            assert!(obsolete.contains(&object), "{object}: {obsolete:?}");
+        }
+    }
+    for object in [
+        "Secret karpenter-credentials",
+        "ConfigMap set-karpenter-taint",
+    ] {
+        assert!(obsolete.iter().any(|it| it == object), "{obsolete:?}");
+    }
+    // A cluster that never had it makes no requests about it.
+    let without = of_karpenter(&facts("aws", CapiTypes::Private));
+    assert_eq!(without, (Vec::new(), Vec::new()));
 }
 
 fn rendered(platform: &str, types: CapiTypes) -> String {
@@ -125,7 +223,7 @@ fn invariants_hold_of_workloads_and_policies() {
         let is_kind = |kind: &'static str| objects.iter().filter(move |it| it["kind"] == kind);
         assert!(is_kind("Deployment").count() > 0, "{name}");
         // Other platforms have no such policy.
-        let has_policy = platform == "aws";
+        let has_policy = platform.starts_with("aws");
         let observed = invariants::Observed {
             namespace: is_kind("Namespace").next().unwrap().clone(),
             management_api: if has_policy {

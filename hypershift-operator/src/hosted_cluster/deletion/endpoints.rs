@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 /// How long the control-plane-operator has for the deletion of an endpoint.
 const TIMEOUT: Duration = Duration::from_mins(10);
 
-/// Whether the endpoint of an AWSEndpointService is given up: AWS does not accept the tokens of the cluster, or the time is
+/// Whether the endpoint of a private link is given up: AWS does not accept the tokens of the cluster, or the time is
 /// over.
 pub(super) fn is_given_up(link: &ObjectMeta, is_identity_invalid: bool, now: Timestamp) -> bool {
     let Some(since) = &link.deletion_timestamp else {

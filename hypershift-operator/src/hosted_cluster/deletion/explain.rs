@@ -73,9 +73,18 @@ pub(super) async fn holder(
 ) -> Result<Option<String>, Error> {
     match waiting.kind.as_str() {
         "Cluster" | "NodePool" => machines(facts, ctx).await,
-        "HostedControlPlane" | "AWSEndpointService" => {
-            deployment(names::CONTROL_PLANE_OPERATOR, facts, ctx).await
+        "HostedControlPlane"
+            if waiting
+                .finalizers
+                .iter()
+                .any(|it| it == names::KARPENTER_FINALIZER) =>
+        {
+            deployment(names::KARPENTER_OPERATOR, facts, ctx).await
         }
+        "HostedControlPlane"
+        | "AWSEndpointService"
+        | "AzurePrivateLinkService"
+        | "GCPPrivateServiceConnect" => deployment(names::CONTROL_PLANE_OPERATOR, facts, ctx).await,
         "IBMPowerVSImage" => deployment(names::CAPI_PROVIDER, facts, ctx).await,
         _ => Ok(None),
     }

@@ -135,6 +135,57 @@ async fn deletion_waits_for_node_pools_before_anything_else() {
     }
 }
 
+/// Without an API server, no controller finds the machines of Karpenter, and the control plane would stay forever.
+#[tokio::test]
+async fn the_finalizer_of_karpenter_is_removed_without_an_api_server() {
+    let available = json!({ "metadata": {}, "status": {
+        "conditions": [{ "type": "Available", "status": "True" }],
+    } });
+    let server = format!("{DEPLOYMENTS}/kube-apiserver");
+    for (answer, is_released) in [
+        (Answer::error(404, "NotFound"), true),
+        (Answer::ok(&json!({ "metadata": {} })), true),
+        (Answer::ok(&available), false),
+    ] {
+        let control_plane = object(
+            "one",
+            &[names::KARPENTER_FINALIZER, "example.com/other"],
+            json!({ "metadata": { "namespace": "clusters-one" }, "spec": {} }),
+        );
+        let pool =
+            json!({ "metadata": { "namespace": "clusters" }, "spec": { "clusterName": "one" } });
+        let mut pool = object("workers", &[], pool);
+        pool["metadata"]["deletionTimestamp"] = json!("2030-01-31T12:00:00Z");
+        let read = || Expect::get(HCP).answer(Answer::ok(&control_plane));
+        let mut calls = vec![
+            none(&capi("clusters")),
+            read(),
+            read(),
+            Expect::get(&server).answer(answer),
+        ];
+        if is_released {
+            let kept = json!({ "metadata": { "finalizers": ["example.com/other"] } });
+            let patch = Expect::patch(HCP).body(kept);
+            calls.push(patch.answer(Answer::ok(&control_plane)));
+        }
+        calls.extend([
+            Expect::get(POOLS).answer(Answer::list(&[pool])),
+            none(&capi("machines")),
+            gone(&format!("{DEPLOYMENTS}/cluster-api")),
+            gone(&format!("{DEPLOYMENTS}/capi-provider")),
+        ]);
+        let scenario = Scenario::new(calls);
+        let ctx = context(&scenario);
+        let mut cluster = fixture::hosted_cluster("aws");
+        fixture::with_auto_node(&mut cluster);
+        let facts = empty_facts(cluster, Capi::new(CapiTypes::Private), &ctx);
+        let own = Namespace::Owned(control_plane_namespace::for_tests("clusters-one"));
+        let progress = super::advance(&facts, &own, &ctx).await.unwrap();
+        assert!(matches!(progress, Progress::Waiting(_)), "{progress:?}");
+        scenario.finish();
+    }
+}
+
 #[tokio::test]
 async fn deletion_removes_the_control_plane_and_namespace_last() {
     let kept = object(

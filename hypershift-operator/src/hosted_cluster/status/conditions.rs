@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
 use super::version::whole_second;
-use super::{Outcome, control_plane_conditions, private_links, progress};
+use super::{Outcome, auto_node, control_plane_conditions, private_links, progress};
 use crate::facts::references::Purpose;
 use crate::facts::{Facts, InfraPolicy, OidcDocuments};
 use crate::hosted_cluster::oidc;
@@ -150,6 +150,7 @@ pub(super) fn updates(outcome: &Outcome<'_>) -> Vec<ConditionUpdate> {
     updates.extend(progress::ignition(outcome));
     updates.extend(unmanaged_etcd(outcome));
     updates.extend(private_links::conditions(outcome.facts));
+    updates.extend(auto_node::condition(outcome.facts));
     updates.extend(oidc_documents(outcome.facts));
     updates.extend(private_network(outcome));
     updates.extend(live_migration(outcome));
@@ -323,7 +324,7 @@ fn live_migration(outcome: &Outcome<'_>) -> Option<ConditionUpdate> {
 }
 
 /// A condition about something that this reconcile has not looked at, as it is.
-fn unchanged(facts: &Facts, about: ClusterCondition) -> Option<ConditionUpdate> {
+pub(super) fn unchanged(facts: &Facts, about: ClusterCondition) -> Option<ConditionUpdate> {
     let status = facts.cluster.status.as_ref()?;
     let old = find(&status.conditions, about)?;
     let (reason, message) = (&old.reason, &old.message);

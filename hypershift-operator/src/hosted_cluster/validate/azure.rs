@@ -32,19 +32,36 @@ fn no_key_vault_client(facts: &Facts, azure: &AzurePlatformSpec) -> Option<Strin
     })
 }
 
-/// A private link needs an `AzurePrivateLinkService`, which no controller of this version creates. A control plane that was
-/// private before is not changed.
-fn private_link(facts: &Facts, azure: &AzurePlatformSpec) -> Option<String> {
-    let private = azure.private.as_ref()?;
+/// Whether nodes reach the control plane by a private link.
+pub(super) fn has_private_link(azure: &AzurePlatformSpec) -> bool {
+    let type_ = azure.private.as_ref().map(|it| it.type_);
     let is_public = azure.topology.is_none_or(|it| it == AzureTopology::Public);
-    if is_public || private.type_ != AzurePrivateType::PrivateLink || was_private(facts) {
+    !is_public && type_ == Some(AzurePrivateType::PrivateLink)
+}
+
+/// A private link needs a private link service, which this operator makes if it knows where. A control plane that was private
+/// before is not held up: its conditions report the same.
+fn private_link(facts: &Facts, azure: &AzurePlatformSpec) -> Option<String> {
+    const FIELD: &str = "spec.platform.azure.private.type is PrivateLink";
+    if !has_private_link(azure) || was_private(facts) {
         return None;
     }
-    Some(
-        "spec.platform.azure.private.type is PrivateLink, and this version does not create AzurePrivateLinkServices: nodes \
-         would not reach the control plane. Create the cluster again with topology Public"
-            .to_owned(),
-    )
+    let Some(own) = &facts.cloud.azure_private_link else {
+        return Some(format!(
+            "{FIELD}, and this operator manages no private link services: nodes would not reach the control plane. Create the \
+             cluster with topology Public, or have the administrator of the management cluster run `hypershift install` with \
+             --private-platform Azure"
+        ));
+    };
+    let cloud = json!(azure.cloud);
+    let cloud = cloud.as_str().unwrap_or_default();
+    (cloud != own.cloud_name).then(|| {
+        format!(
+            "{FIELD}, and spec.platform.azure.cloud is {cloud}: this operator manages private link services in {} only. Create \
+             the cluster there, or with topology Public",
+            own.cloud_name
+        )
+    })
 }
 
 fn was_private(facts: &Facts) -> bool {

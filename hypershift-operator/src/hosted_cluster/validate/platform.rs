@@ -7,7 +7,7 @@ use api::hypershift::v1beta1::services::{PublishingStrategyType, ServiceType};
 use serde_json::json;
 
 use super::services::{host_name, name};
-use super::{Finding, Problems, azure, kubevirt, power_vs};
+use super::{Finding, Problems, auto_node, azure, kubevirt, power_vs};
 use crate::facts::{AgentNamespace, Facts};
 use crate::hosted_cluster::operator_image::{Unfit, operator_image};
 use crate::names::AGENT_CONSUMERS;
@@ -26,6 +26,7 @@ pub(super) fn supported(facts: &Facts) -> Finding {
     let lacks = lacks.or_else(|| no_operator(facts));
     let lacks = lacks.or_else(|| missing_crds(facts));
     let lacks = lacks.or_else(|| azure::unsupported(facts));
+    let lacks = lacks.or_else(|| auto_node::unsupported(facts));
     let lacks = lacks.or_else(|| gcp::infrastructure::unsupported(facts));
     match lacks.or_else(|| private_endpoints(facts)) {
         None => Finding::Good,
@@ -99,11 +100,27 @@ fn private_endpoints(facts: &Facts) -> Option<String> {
 }
 
 /// How the cluster is reached privately, if it is.
-pub(crate) fn private_access(facts: &Facts) -> Option<&'static str> {
+fn private_access(facts: &Facts) -> Option<&'static str> {
     match facts.cluster.spec.platform.aws.as_ref()?.endpoint_access {
         AwsEndpointAccess::Public => None,
         AwsEndpointAccess::PublicAndPrivate => Some("PublicAndPrivate"),
         AwsEndpointAccess::Private => Some("Private"),
+    }
+}
+
+/// Whether nodes reach the control plane by private links.
+pub(crate) fn has_private_links(facts: &Facts) -> bool {
+    let platform = &facts.cluster.spec.platform;
+    match platform.type_ {
+        PlatformType::Aws => private_access(facts).is_some(),
+        PlatformType::Azure => platform.azure.as_ref().is_some_and(azure::has_private_link),
+        PlatformType::Gcp => true,
+        PlatformType::Agent
+        | PlatformType::IbmCloud
+        | PlatformType::KubeVirt
+        | PlatformType::None
+        | PlatformType::OpenStack
+        | PlatformType::PowerVs => false,
     }
 }
 
@@ -128,6 +145,7 @@ pub(super) fn credentials(facts: &Facts) -> Finding {
 pub(super) fn problems(facts: &Facts) -> Problems {
     let spec = &facts.cluster.spec.platform;
     let mut problems = section(spec);
+    problems.extend(auto_node::problems(facts));
     match spec.type_ {
         PlatformType::Aws => problems.extend(aws(facts)),
         PlatformType::Agent => problems.extend(agent(facts)),

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use crate::capi::Capi;
 use crate::desired::Desired;
-use crate::facts::Facts;
 use crate::facts::aws_roles::{KEY, KMS_FIELD, NODE_MANAGEMENT, roles};
+use crate::facts::{Facts, auto_node};
+use crate::names;
 use crate::platform::aws::identity;
 use crate::platform::aws::profile::{Region, RoleArn, profile};
 use crate::platform::release_image::of_release;
@@ -21,6 +22,8 @@ const IMAGE: &str = "aws-cluster-api-controllers";
 const PROGRAM: &str = "/bin/cluster-api-provider-aws-controller-manager";
 /// Annotation that names another image.
 const IMAGE_ANNOTATION: &str = "hypershift.openshift.io/capi-provider-aws-image";
+/// The field with the role of Karpenter.
+const KARPENTER_FIELD: &str = "autoNode.provisionerConfig.karpenter.aws.roleARN";
 /// The role in which Secrets are encrypted.
 const KEY_ROLE: &str = "kms-creds";
 
@@ -71,6 +74,8 @@ impl Infrastructure for Aws {
             .filter_map(|role| no_role(role.field, role.arn))
             .collect();
         problems.extend(no_region("platform.aws.region", &aws.region));
+        let karpenter = auto_node::karpenter(&facts.cluster);
+        problems.extend(karpenter.and_then(|it| no_role(KARPENTER_FIELD, &it.role_arn)));
         if let Some((region, arn)) = key_role(facts) {
             problems.extend(no_role(KMS_FIELD, arn));
             problems.extend(no_region("secretEncryption.kms.aws.region", region));
@@ -92,7 +97,12 @@ impl Infrastructure for Aws {
         let roles =
             roles.filter_map(|role| Some((role.secret?, role.arn.as_str(), aws.region.as_str())));
         let key = key_role(facts).map(|(region, arn)| (KEY_ROLE, arn, region));
-        let secrets = roles.chain(key);
+        let karpenter = auto_node::karpenter(&facts.cluster);
+        let karpenter = karpenter.map(|it| {
+            let (role, region) = (it.role_arn.as_str(), aws.region.as_str());
+            (names::KARPENTER_CREDENTIALS, role, region)
+        });
+        let secrets = roles.chain(key).chain(karpenter);
         secrets
             .filter_map(|(name, arn, region)| {
                 let (arn, region) = (RoleArn::parse(arn)?, Region::parse(region)?);
@@ -225,6 +235,29 @@ mod tests {
         let facts = fixture::facts(cluster, CapiTypes::Private);
         let problems = Aws.credentials(&facts).unwrap();
         assert!(problems[0].contains("awsKms is \"kms\""), "{problems:?}");
+    }
+
+    #[test]
+    fn karpenter_gets_the_profile_of_its_role() {
+        let mut cluster = fixture::hosted_cluster("aws");
+        fixture::with_auto_node(&mut cluster);
+        let facts = fixture::facts(cluster.clone(), CapiTypes::Private);
+        assert_eq!(Aws.credentials(&facts), Some(Vec::new()));
+        let secrets = Aws.secrets(&facts);
+        let name = names::KARPENTER_CREDENTIALS;
+        let made = secrets.iter().find(|it| it.name() == name).unwrap();
+        let role = RoleArn::parse("arn:aws:iam::123456789012:role/karpenter").unwrap();
+        let expected = base64(&profile(role, Region::parse("us-east-1").unwrap()));
+        assert_eq!(made.body["data"]["credentials"], expected);
+
+        let auto_node = cluster.spec.auto_node.as_mut().unwrap();
+        let karpenter = auto_node.provisioner_config.karpenter.as_mut().unwrap();
+        let injected = "arn:aws:iam::123456789012:role/a\ncredential_process = sh -c id";
+        karpenter.aws.as_mut().unwrap().role_arn = injected.to_owned();
+        let facts = fixture::facts(cluster, CapiTypes::Private);
+        let problems = Aws.credentials(&facts).unwrap();
+        assert!(problems[0].starts_with("spec.autoNode."), "{problems:?}");
+        assert!(Aws.secrets(&facts).iter().all(|it| it.name() != name));
     }
 
     /// Check T16: a value with a line break is refused with its field, and no profile is written from it.

@@ -36,17 +36,31 @@ const REQUESTS: [(&str, &str); 2] = [("cpu", "10m"), ("memory", "128Mi")];
 pub(crate) struct Gcp;
 
 /// Why the cluster cannot be run. Nodes reach the control plane by Private Service Connect, which every cluster on Google
-/// Cloud has, and which no controller of this version sets up.
+/// Cloud has: this operator makes the service attachment, in its region. A control plane that exists is not held up: its
+/// condition `GCPServiceAttachmentAvailable` reports the same.
 pub(crate) fn unsupported(facts: &Facts) -> Option<String> {
     let gcp = facts.cluster.spec.platform.gcp.as_ref()?;
+    if facts.control_plane.is_some() {
+        return None;
+    }
     let access = match gcp.endpoint_access {
         GcpEndpointAccess::Private => "Private",
         GcpEndpointAccess::PublicAndPrivate => "PublicAndPrivate",
     };
-    Some(format!(
-        "spec.platform.gcp.endpointAccess is {access}, and this version does not create GCPPrivateServiceConnects: nodes \
-         would not reach the control plane. Delete the cluster, or wait for a version that does"
-    ))
+    let region = &gcp.region;
+    match facts.cloud.gcp_private_service_connect.as_ref() {
+        Some(own) if own.name == *region => None,
+        Some(own) => Some(format!(
+            "spec.platform.gcp.endpointAccess is {access}, and spec.platform.gcp.region is {region}: this operator manages \
+             service attachments in {} only, which other regions do not reach. Create the cluster there",
+            own.name
+        )),
+        None => Some(format!(
+            "spec.platform.gcp.endpointAccess is {access}, and this operator manages no service attachments: nodes would not \
+             reach the control plane. Have the administrator of the management cluster run `hypershift install` with \
+             --private-platform GCP, --gcp-project and --gcp-region"
+        )),
+    }
 }
 
 // === impl Gcp ===

@@ -1,4 +1,4 @@
-//! `cargo xtask embed`: what the next build of `hypershift` is to carry.
+//! `cargo xtask embed`: what the next builds of `hypershift` and of `hypershift-operator` are to carry.
 
 use std::process::ExitCode;
 
@@ -6,7 +6,8 @@ use anyhow::Result;
 use testbed::embedded;
 
 pub(super) async fn run() -> Result<ExitCode> {
-    let (file, bytes) = embedded::fill().await?;
-    println!("{}: {bytes} bytes", file.display());
+    for (file, bytes) in embedded::fill().await? {
+        println!("{}: {bytes} bytes", file.display());
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -9,6 +9,7 @@ mod unsupported;
 
 use std::path::PathBuf;
 
+use api::annotations::cluster::AWS_KARPENTER_DEFAULT_INSTANCE_PROFILE;
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -65,6 +66,10 @@ pub(crate) struct AwsArgs {
     /// The release has images of every architecture
     #[arg(long)]
     multi_arch: bool,
+
+    /// Have Karpenter make nodes as pods need them (AutoNode), by a role that is created or that the IAM file names
+    #[arg(long)]
+    auto_node: bool,
 
     /// Bucket in the region for the documents of the issuer of tokens, if IAM roles are created [default: one is created]
     #[arg(long, value_name = "NAME", conflicts_with_all = ["iam_json", "oidc_issuer_url"])]
@@ -195,11 +200,16 @@ impl AwsArgs {
         if let Some(encryption) = self.encryption(identity, region)? {
             spec.push(("secretEncryption", encryption));
         }
-        let annotations = network.public_only.then(|| (PUBLIC_IPS, "true".to_owned()));
+        if let Some(auto_node) = self.auto_node(identity)? {
+            spec.push(("autoNode", auto_node));
+        }
+        let public_ips = network.public_only.then(|| (PUBLIC_IPS, "true".to_owned()));
+        let profile = identity.profile_name.as_ref().filter(|_| self.auto_node);
+        let profile = profile.map(|it| (AWS_KARPENTER_DEFAULT_INSTANCE_PROFILE.key(), it.clone()));
         Ok(Parts {
             spec,
             objects,
-            annotations: annotations.into_iter().collect(),
+            annotations: public_ips.into_iter().chain(profile).collect(),
             zones: network.hosted_zones(),
             infra_id: network.infra_id.clone(),
             base_domain: network.base_domain.clone(),
@@ -242,6 +252,23 @@ impl AwsArgs {
             aws["resourceTags"] = json!(tags);
         }
         Ok(aws)
+    }
+
+    /// `spec.autoNode`, if Karpenter makes nodes.
+    fn auto_node(&self, identity: &Identity) -> Result<Option<Value>, Usage> {
+        if !self.auto_node {
+            return Ok(None);
+        }
+        let role = identity.karpenter_role_arn.as_ref().ok_or_else(|| {
+            Usage::new(
+                &"--auto-node needs a role of Karpenter: name it as karpenterRoleARN in the file of --iam-json, which create \
+                  iam aws --auto-node writes",
+            )
+        })?;
+        Ok(Some(json!({ "provisionerConfig": {
+            "name": "Karpenter",
+            "karpenter": { "platform": "AWS", "aws": { "roleARN": role } },
+        } })))
     }
 
     /// `spec.secretEncryption`, if it is by a key of KMS.

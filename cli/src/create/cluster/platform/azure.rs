@@ -1,9 +1,10 @@
-//! Platform Azure: virtual machines of Azure, on infrastructure that exists.
+//! Platform Azure: virtual machines of Azure.
 //!
-//! The network and the identities are described by the file of `--infra-json`, in the form in which HyperShift's
-//! `create infra azure` writes it; what it says can also be given by flags.
+//! The infrastructure is described by the file of `--infra-json`, in the form in which `create infra azure` writes it; what it
+//! says can also be given by flags. Without the file, what flags do not name is created.
 
 mod encryption;
+mod from_nothing;
 mod infrastructure;
 mod nodes;
 
@@ -14,25 +15,25 @@ use serde_json::{Value, json};
 
 use super::{Parts, Platform, Pool, signing_key};
 use crate::Usage;
-use crate::create::cluster::args::{CommonArgs, name_of};
+use crate::create::cluster::args::{CommonArgs, RunArgs, name_of};
+use crate::create::cluster::options::Options;
 use crate::create::cluster::services::Services;
 use crate::create::cluster::values::EndpointAccess;
+use crate::infra::azure::{Account, AzureNetworkArgs, IdentityFiles, LOCATION, check_subnet};
 use encryption::Key;
-use infrastructure::{Account, Identities, Infrastructure, check_subnet};
+use infrastructure::{Infrastructure, are_workload, config, future_identities};
 pub(in crate::create) use nodes::{AzureNodeArgs, AzurePlace};
-
-/// Where a cluster is without a region.
-const LOCATION: &str = "eastus";
 
 /// Flags of platform Azure.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct AzureArgs {
-    /// JSON file with subscriptionId and tenantId, as for other tools of Azure; its secrets are not used
+    /// JSON or YAML file with subscriptionId and tenantId, and with clientId and clientSecret for what is created; without a
+    /// secret, credentials of the environment are used
     #[arg(long, value_name = "FILE")]
     azure_creds: PathBuf,
 
     /// YAML or JSON file that describes the infrastructure: resourceGroupName, vnetID, subnetID, securityGroupID, hosted
-    /// zones, identities. Flags are used instead of what it says
+    /// zones, identities. Flags are used instead of what it says [default: what flags do not name is created]
     #[arg(long, value_name = "FILE")]
     infra_json: Option<PathBuf>,
 
@@ -44,21 +45,17 @@ pub(crate) struct AzureArgs {
     #[arg(long, value_name = "ZONES", value_delimiter = ',', value_parser = ["1", "2", "3"])]
     availability_zones: Vec<String>,
 
-    /// Resource group of the cluster
-    #[arg(long, value_name = "NAME")]
-    resource_group_name: Option<String>,
+    #[command(flatten)]
+    network: AzureNetworkArgs,
 
-    /// Resource ID of the virtual network
-    #[arg(long, value_name = "ID")]
-    vnet_id: Option<String>,
+    /// Assign roles to the identities of files; for some components this is Contributor. Identities that are created always
+    /// have roles
+    #[arg(long, alias = "auto-assign-roles")]
+    assign_service_principal_roles: bool,
 
-    /// Resource ID of the subnet of the nodes
-    #[arg(long, value_name = "ID")]
-    subnet_id: Option<String>,
-
-    /// Resource ID of the network security group
-    #[arg(long, value_name = "ID")]
-    network_security_group_id: Option<String>,
+    /// Assign roles to the identities that permit no more than components need
+    #[arg(long)]
+    assign_custom_hcp_roles: bool,
 
     /// URL of the key that encrypts Secrets: `https://VAULT.vault.azure.net/keys/NAME/VERSION` [default: a generated key]
     #[arg(long, value_name = "URL")]
@@ -68,7 +65,8 @@ pub(crate) struct AzureArgs {
     #[arg(long, value_name = "NAME", requires = "encryption_key_id")]
     kms_credentials_secret_name: Option<String>,
 
-    /// JSON file with the workload identities of the components, as create iam azure writes it
+    /// JSON file with the workload identities of the components, as create iam azure writes it [default: they are created for
+    /// --oidc-issuer-url]
     #[arg(long, value_name = "FILE", conflicts_with_all = ["managed_identities_file", "data_plane_identities_file"])]
     workload_identities_file: Option<PathBuf>,
 
@@ -125,16 +123,78 @@ enum OAuthPublishing {
 impl Platform for AzureArgs {
     fn parts(&self, common: &CommonArgs) -> anyhow::Result<Parts> {
         let account = Account::read(&self.azure_creds)?;
-        let infra = Infrastructure::read(self.infra_json.as_deref())?;
-        let identities = self.identities(&infra)?;
-        let subnet = check_subnet("--subnet-id", self.subnet(&infra)?)?;
-        let pools = self.pools(common, &infra, &subnet)?;
+        self.check()?;
+        let infra = match &self.infra_json {
+            Some(path) => Infrastructure::read(path)?,
+            None => self.future_infrastructure(common, &account)?,
+        };
+        let identities = match self.identities(&infra)? {
+            Some(identities) => identities,
+            None if self.creates_identities() => future_identities(),
+            None => return Err(no_identities().into()),
+        };
+        self.parts_of(common, &account, &infra, &identities)
+    }
+
+    async fn provide(
+        &self,
+        common: &CommonArgs,
+        options: &Options,
+        run: &RunArgs,
+    ) -> anyhow::Result<Option<Parts>> {
+        if self.infra_json.is_some() || run.renders() && self.is_described() {
+            return Ok(None);
+        }
+        Box::pin(self.create(common, options, run)).await
+    }
+}
+
+// === impl AzureArgs ===
+
+impl AzureArgs {
+    /// Refuses flags for what is created if all exists.
+    fn check(&self) -> Result<(), Usage> {
+        for (flag, given) in [
+            (
+                "--resource-group-tags",
+                !self.network.resource_group_tags.is_empty(),
+            ),
+            (
+                "--dns-zone-rg-name",
+                self.network.dns_zone_rg_name.is_some(),
+            ),
+            (
+                "--assign-service-principal-roles",
+                self.assign_service_principal_roles,
+            ),
+            ("--assign-custom-hcp-roles", self.assign_custom_hcp_roles),
+        ] {
+            if given && self.infra_json.is_some() {
+                return Err(Usage::new(&format!(
+                    "{flag} is for infrastructure that is created, and --infra-json describes one that exists: leave out \
+                     one of them"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The parts on an infrastructure.
+    fn parts_of(
+        &self,
+        common: &CommonArgs,
+        account: &Account,
+        infra: &Infrastructure,
+        identities: &IdentityFiles,
+    ) -> anyhow::Result<Parts> {
+        let subnet = check_subnet("--subnet-id", self.subnet(infra)?)?.text;
+        let pools = self.pools(common, infra, &subnet)?;
         let platform = json!({
             "type": "Azure",
-            "azure": self.azure(&account, &infra, &identities, &subnet)?,
+            "azure": self.azure(account, infra, identities, &subnet)?,
         });
         let mut spec = Vec::new();
-        let mut objects = vec![credentials(common, &account)];
+        let mut objects = vec![credentials(common, account)];
         let key = self.sa_token_issuer_private_key_path.as_deref();
         if let (Some(url), Some(path)) = (&self.oidc_issuer_url, key) {
             let (reference, secret) = signing_key(common, path)?;
@@ -145,7 +205,7 @@ impl Platform for AzureArgs {
         if let Some(url) = &self.encryption_key_id {
             let key = Key::read(url)?;
             let secret = self.kms_credentials_secret_name.as_deref();
-            spec.push(("secretEncryption", key.encryption(&identities, secret)?));
+            spec.push(("secretEncryption", key.encryption(identities, secret)?));
         }
         Ok(Parts {
             spec,
@@ -153,27 +213,22 @@ impl Platform for AzureArgs {
             zones: infra.hosted_zones(),
             infra_id: infra.infra_id.clone(),
             base_domain: infra.base_domain.clone(),
-            ..Parts::new(platform, self.services(common, &infra, &identities)?, pools)
+            ..Parts::new(platform, self.services(common, infra, identities)?, pools)
         })
     }
-}
 
-// === impl AzureArgs ===
-
-impl AzureArgs {
-    fn identities(&self, infra: &Infrastructure) -> anyhow::Result<Identities> {
-        let managed = self
-            .managed_identities_file
-            .as_deref()
-            .zip(self.data_plane_identities_file.as_deref());
-        Identities::read(self.workload_identities_file.as_deref(), managed, infra)
+    /// The identities of files, or of the infrastructure.
+    fn identities(&self, infra: &Infrastructure) -> anyhow::Result<Option<IdentityFiles>> {
+        let managed = self.managed_identities_file.as_deref();
+        let managed = managed.zip(self.data_plane_identities_file.as_deref());
+        infra.identities(self.workload_identities_file.as_deref(), managed)
     }
 
     fn subnet<'a>(&'a self, infra: &'a Infrastructure) -> Result<&'a str, Usage> {
         needed(
             "--subnet-id",
             "subnetID",
-            self.subnet_id.as_ref(),
+            self.network.subnet_id.as_ref(),
             infra.subnet_id.as_ref(),
         )
     }
@@ -183,25 +238,25 @@ impl AzureArgs {
         &self,
         account: &Account,
         infra: &Infrastructure,
-        identities: &Identities,
+        identities: &IdentityFiles,
         subnet: &str,
     ) -> Result<Value, Usage> {
         let group = needed(
             "--resource-group-name",
             "resourceGroupName",
-            self.resource_group_name.as_ref(),
+            self.network.resource_group_name.as_ref(),
             infra.resource_group_name.as_ref(),
         )?;
         let network = needed(
             "--vnet-id",
             "vnetID",
-            self.vnet_id.as_ref(),
+            self.network.vnet_id.as_ref(),
             infra.vnet_id.as_ref(),
         )?;
         let security_group = needed(
             "--network-security-group-id",
             "securityGroupID",
-            self.network_security_group_id.as_ref(),
+            self.network.network_security_group_id.as_ref(),
             infra.security_group_id.as_ref(),
         )?;
         let location = self.location.as_ref().or(infra.region.as_ref());
@@ -213,10 +268,10 @@ impl AzureArgs {
             "vnetID": network,
             "subnetID": subnet,
             "securityGroupID": security_group,
-            "azureAuthenticationConfig": identities.config(),
+            "azureAuthenticationConfig": config(identities),
         });
         let private = self.private(infra)?;
-        if private.is_some() || identities.are_workload() {
+        if private.is_some() || are_workload(identities) {
             azure["topology"] = json!(name_of(self.endpoint_access));
         }
         if let Some(private) = private {
@@ -242,7 +297,7 @@ impl AzureArgs {
         let subnet = given.or(infra.nat_subnet_id.as_ref());
         let mut link = json!({});
         if let Some(subnet) = subnet {
-            link["natSubnetID"] = json!(check_subnet(flag, subnet)?);
+            link["natSubnetID"] = json!(check_subnet(flag, subnet)?.text);
         }
         if !subscriptions.is_empty() {
             link["additionalAllowedSubscriptions"] = json!(subscriptions);
@@ -260,7 +315,7 @@ impl AzureArgs {
         &self,
         common: &CommonArgs,
         infra: &Infrastructure,
-        identities: &Identities,
+        identities: &IdentityFiles,
     ) -> Result<Services, Usage> {
         let domain = common.external_dns_domain.as_deref();
         let base = common.base_domain.as_ref().or(infra.base_domain.as_ref());
@@ -276,7 +331,7 @@ impl AzureArgs {
         let services = Services::cloud(domain, self.endpoint_access);
         match self.oauth_publishing_strategy {
             OAuthPublishing::Route => Ok(services),
-            OAuthPublishing::LoadBalancer if identities.are_workload() => {
+            OAuthPublishing::LoadBalancer if are_workload(identities) => {
                 Ok(services.with_oauth_load_balancer())
             }
             OAuthPublishing::LoadBalancer => Err(Usage::new(
@@ -325,10 +380,16 @@ fn needed<'a>(
     let value = given.or(read).filter(|value| !value.is_empty());
     value.map(String::as_str).ok_or_else(|| {
         Usage::new(&format!(
-            "{flag} is needed: this command creates no infrastructure on Azure; pass it, or {field} in the file of \
-             --infra-json"
+            "{flag} is needed: pass it, or {field} in the file of --infra-json; without this file, it is created"
         ))
     })
+}
+
+fn no_identities() -> Usage {
+    Usage::new(
+        &"--workload-identities-file is needed: pass it, or workloadIdentities in the file of --infra-json; without both, \
+          identities are created for --oidc-issuer-url",
+    )
 }
 
 /// The account, where tools of HyperShift look for it.

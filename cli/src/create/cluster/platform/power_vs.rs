@@ -1,6 +1,9 @@
-//! Platform `PowerVS`: IBM Power Virtual Servers, on infrastructure that exists.
+//! Platform `PowerVS`: IBM Power Virtual Servers.
 //!
-//! It is described by the file of `--infra-json`, in the form in which HyperShift's `create infra powervs` writes it.
+//! Infrastructure is described by the file of `--infra-json`, in the form in which `create infra powervs` writes it. Without
+//! the file it is created.
+
+mod from_nothing;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,9 +14,11 @@ use serde_json::{Value, json};
 
 use super::{Parts, Platform, Pool};
 use crate::Usage;
-use crate::create::cluster::args::{Arch, CommonArgs, name_of};
+use crate::create::cluster::args::{Arch, CommonArgs, RunArgs, name_of};
+use crate::create::cluster::options::Options;
 use crate::create::cluster::services::Services;
 use crate::create::text;
+use crate::infra::power_vs::{ReuseArgs, TransitArgs};
 
 /// The network of the machines.
 const MACHINES: &str = "10.0.0.0/16";
@@ -30,24 +35,31 @@ const CREDENTIALS: [(&str, &str); 5] = [
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PowerVsArgs {
     /// JSON file that describes the infrastructure: account, workspace, networks, and Secrets with credentials
+    /// [default: it is created]
     #[arg(long, value_name = "FILE")]
-    infra_json: PathBuf,
+    infra_json: Option<PathBuf>,
 
     /// Resource group [default: that of --infra-json]
     #[arg(long, value_name = "NAME")]
     resource_group: Option<String>,
 
-    /// Region [default: that of --infra-json]
+    /// Region [default: that of --infra-json, or us-south]
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
 
-    /// Zone of the region [default: that of --infra-json]
+    /// Zone of the region [default: that of --infra-json, or us-south]
     #[arg(long, value_name = "NAME")]
     zone: Option<String>,
 
-    /// Region of the VPC [default: that of --infra-json]
+    /// Region of the VPC [default: that of --infra-json, or us-south]
     #[arg(long, value_name = "NAME")]
     vpc_region: Option<String>,
+
+    #[command(flatten)]
+    reuse: ReuseArgs,
+
+    #[command(flatten)]
+    transit: TransitArgs,
 
     #[command(flatten)]
     nodes: PowerVsNodeArgs,
@@ -114,8 +126,58 @@ struct Infrastructure {
 
 impl Platform for PowerVsArgs {
     fn parts(&self, common: &CommonArgs) -> anyhow::Result<Parts> {
-        let infra = Infrastructure::read(&self.infra_json)?;
-        let platform = json!({ "type": "PowerVS", "powervs": self.power_vs(common, &infra) });
+        let infra = match &self.infra_json {
+            Some(path) => {
+                self.check()?;
+                Infrastructure::read(path)?
+            }
+            None => self.future(common)?,
+        };
+        self.parts_of(common, &infra)
+    }
+
+    async fn provide(
+        &self,
+        common: &CommonArgs,
+        options: &Options,
+        run: &RunArgs,
+    ) -> anyhow::Result<Option<Parts>> {
+        if self.infra_json.is_some() {
+            return Ok(None);
+        }
+        Box::pin(self.create(common, options, run)).await
+    }
+}
+
+// === impl PowerVsArgs ===
+
+impl PowerVsArgs {
+    /// Refuses flags of infrastructure that is created.
+    fn check(&self) -> Result<(), Usage> {
+        let (reuse, transit) = (&self.reuse, &self.transit);
+        for (flag, given) in [
+            ("--cloud-instance-id", reuse.cloud_instance_id.is_some()),
+            ("--vpc", reuse.vpc.is_some()),
+            ("--transit-gateway", transit.transit_gateway.is_some()),
+            (
+                "--transit-gateway-global-routing",
+                transit.transit_gateway_global_routing,
+            ),
+            ("--recreate-secrets", transit.recreate_secrets),
+        ] {
+            if given {
+                return Err(Usage::new(&format!(
+                    "{flag} is for infrastructure that is created, and --infra-json describes one that exists: leave out one \
+                     of them"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The parts of an infrastructure.
+    fn parts_of(&self, common: &CommonArgs, infra: &Infrastructure) -> anyhow::Result<Parts> {
+        let platform = json!({ "type": "PowerVS", "powervs": self.power_vs(common, infra) });
         let services = Services::ingress(common.external_dns_domain.as_deref());
         let zone = infra.cis_domain_id.clone();
         Ok(Parts {
@@ -129,11 +191,7 @@ impl Platform for PowerVsArgs {
             ..Parts::new(platform, services, Pool::only(self.nodes.platform()))
         })
     }
-}
 
-// === impl PowerVsArgs ===
-
-impl PowerVsArgs {
     /// `spec.platform.powervs` of the HostedCluster.
     fn power_vs(&self, common: &CommonArgs, infra: &Infrastructure) -> Value {
         let mut power_vs = json!({

@@ -1,4 +1,4 @@
-//! Clouds whose infrastructure other tools create: Azure and `PowerVS`.
+//! Azure and `PowerVS`, on infrastructure that files describe.
 
 use serde_json::json;
 
@@ -188,9 +188,74 @@ fn a_cluster_on_power_vs_has_the_credentials_that_were_made_for_it() {
 }
 
 #[test]
+fn objects_on_azure_are_checked_before_anything_is_created() {
+    let flags = [
+        CREDS,
+        KEY,
+        "--base-domain=example.com",
+        "--oidc-issuer-url=https://issuer.example.com/a",
+        "--sa-token-issuer-private-key-path=bundle.txt",
+    ];
+    let objects = rendered(&parse("azure", &flags).unwrap()).unwrap();
+    let spec = &find(&objects, "HostedCluster", "a")["spec"];
+    let azure = &spec["platform"]["azure"];
+    assert_eq!(azure["resourceGroup"], "not-created-yet");
+    assert_eq!(azure["location"], "eastus");
+    let identities = &azure["azureAuthenticationConfig"]["workloadIdentities"];
+    assert_eq!(identities.as_object().unwrap().len(), 8);
+    assert!(spec["secretEncryption"]["kms"]["azure"]["workloadIdentity"]["clientID"].is_string());
+}
+
+#[test]
+fn a_network_on_azure_that_exists_can_be_named_by_flags() {
+    let network = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/g/providers/Microsoft.Network";
+    let flags = [
+        CREDS.to_owned(),
+        IDENTITIES.to_owned(),
+        "--resource-group-name=g".to_owned(),
+        format!("--vnet-id={network}/virtualNetworks/ab"),
+        format!("--subnet-id={network}/virtualNetworks/ab/subnets/c"),
+        format!("--network-security-group-id={network}/networkSecurityGroups/d"),
+    ];
+    let flags = flags.each_ref().map(String::as_str);
+    let objects = rendered(&parse("azure", &flags).unwrap()).unwrap();
+    let azure = &find(&objects, "HostedCluster", "a")["spec"]["platform"]["azure"];
+    assert_eq!(azure["resourceGroup"], "g");
+    assert_eq!(azure["vnetID"], format!("{network}/virtualNetworks/ab"));
+}
+
+#[test]
 fn what_makes_no_sense_on_azure_is_refused_with_the_way_out() {
     for (flags, words) in [
-        (vec![CREDS, IDENTITIES], "--subnet-id is needed"),
+        (
+            vec![CREDS, IDENTITIES],
+            "--base-domain is needed for the infrastructure that is created",
+        ),
+        (
+            vec![CREDS, "--base-domain=example.com"],
+            "identities are created for --oidc-issuer-url",
+        ),
+        (
+            vec![CREDS, INFRA, IDENTITIES, "--dns-zone-rg-name=a"],
+            "--dns-zone-rg-name is for infrastructure that is created",
+        ),
+        (
+            vec![CREDS, INFRA, IDENTITIES, "--auto-assign-roles"],
+            "--assign-service-principal-roles is for infrastructure that is created",
+        ),
+        (
+            vec![CREDS, INFRA, IDENTITIES, "-ta=b"],
+            "--resource-group-tags is for infrastructure that is created",
+        ),
+        (
+            vec![
+                CREDS,
+                IDENTITIES,
+                "--base-domain=example.com",
+                "--network-security-group-id=/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/networkSecurityGroups/n",
+            ],
+            "--network-security-group-id needs --resource-group-name",
+        ),
         (vec![CREDS, INFRA], "--workload-identities-file is needed"),
         (
             vec!["--azure-creds=pull-secret.json", INFRA, IDENTITIES],

@@ -113,13 +113,42 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
         ),
         (
             "aws",
-            vec!["--vpc-owner-aws-creds=creds.json", "--auto-node"],
-            "--vpc-owner-aws-creds, --auto-node not supported yet",
+            vec!["--vpc-owner-aws-creds=creds.json", "--enable-proxy"],
+            "--vpc-owner-aws-creds, --enable-proxy not supported yet",
+        ),
+        (
+            "aws",
+            vec![aws[0], aws[1], "--auto-node"],
+            "--auto-node needs a role of Karpenter",
         ),
         (
             "aws",
             vec!["--infra-json=pull-secret.json", aws[1]],
             "--infra-json",
+        ),
+        (
+            "powervs",
+            vec!["--resource-group=group"],
+            "--base-domain is needed",
+        ),
+        (
+            "powervs",
+            vec!["--base-domain=example.com"],
+            "--resource-group is needed",
+        ),
+        (
+            "powervs",
+            vec![
+                "--base-domain=example.com",
+                "--resource-group=group",
+                "--zone=wdc06",
+            ],
+            "--zone wdc06: infrastructure cannot be created",
+        ),
+        (
+            "powervs",
+            vec!["--infra-json=powervs-infra.json", "--vpc=shared"],
+            "--vpc is for infrastructure that is created",
         ),
     ] {
         let error = rendered(&parse(platform, &flags).unwrap()).unwrap_err();
@@ -132,7 +161,6 @@ fn command_lines_that_lack_something_are_refused() {
     for (platform, flags) in [
         ("agent", vec![]),
         ("azure", vec![]),
-        ("powervs", vec![]),
         ("kubevirt", vec!["--infra-namespace=a"]),
         ("none", vec!["--region=here"]),
         ("none", vec!["--feature-set=CustomNoUpgrade"]),

@@ -17,12 +17,13 @@ const WRITE: [&str; 7] = [
 const HYPERSHIFT: &str = "hypershift.openshift.io";
 /// Kinds of a control plane that the control-plane-operator reads and writes. HostedClusters and NodePools are not among
 /// them: the operator acts on those with its own permissions, and `override` on them bypasses the tenant policy.
-const CONTROL_PLANE: [&str; 5] = [
+const CONTROL_PLANE: [&str; 6] = [
     "hostedcontrolplanes",
     "controlplanecomponents",
     "certificatesigningrequestapprovals",
     "awsendpointservices",
     "azureprivatelinkservices",
+    "gcpprivateserviceconnects",
 ];
 
 /// Rules of the Cluster API controllers: the groups of their types, and what the provider contract requires.
@@ -70,11 +71,15 @@ pub(super) fn provider(facts: &Facts, platform: &dyn Infrastructure) -> Vec<Valu
 /// `escalate` and `bind` on Roles. What they may grant is limited by the admission policy for control planes, which
 /// `hypershift install` creates.
 ///
-/// With `mounts_certificates` it writes which certificates the CSI driver reads from a key vault.
-pub(super) fn control_plane_operator(mounts_certificates: bool) -> Vec<Value> {
+/// With `mounts_certificates` it writes which certificates the CSI driver reads from a key vault, and with `delegates_zones`
+/// which zones of DNS names are delegated to the cluster.
+pub(super) fn control_plane_operator(
+    mounts_certificates: bool,
+    delegates_zones: bool,
+) -> Vec<Value> {
     let of_classes: &[&str] = if mounts_certificates { &WRITE } else { &READ };
     let all = |group: &str, resources: &[&str]| json!({ "apiGroups": [group], "resources": resources, "verbs": ALL });
-    vec![
+    let mut rules = vec![
         control_plane_kinds(),
         all("certificates.hypershift.openshift.io", &ALL),
         all(
@@ -125,7 +130,15 @@ pub(super) fn control_plane_operator(mounts_certificates: bool) -> Vec<Value> {
             "resourceNames": CONSTRAINTS,
             "verbs": ["use"],
         }),
-    ]
+    ];
+    if delegates_zones {
+        rules.push(json!({
+            "apiGroups": ["externaldns.k8s.io"],
+            "resources": ["dnsendpoints"],
+            "verbs": WRITE,
+        }));
+    }
+    rules
 }
 
 /// Verbs are named, too: the author of a cluster chooses the image that has these rights.
@@ -138,6 +151,60 @@ fn control_plane_kinds() -> Value {
         "resources": resources.collect::<Vec<_>>(),
         "verbs": ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"],
     })
+}
+
+/// Rules of the program that has Karpenter make nodes: what it writes of the control plane, and the Deployment of Karpenter,
+/// which has no rights on the management cluster.
+pub(super) fn karpenter_operator(facts: &Facts) -> Vec<Value> {
+    vec![
+        json!({
+            "apiGroups": [HYPERSHIFT],
+            "resources": ["hostedcontrolplanes"],
+            "verbs": ["get", "list", "watch", "patch"],
+        }),
+        json!({
+            "apiGroups": [HYPERSHIFT],
+            "resources": ["hostedcontrolplanes/status", "controlplanecomponents/status"],
+            "verbs": ["patch"],
+        }),
+        // A Deployment that names its owner blocks the deletion of the owner.
+        json!({
+            "apiGroups": [HYPERSHIFT],
+            "resources": ["hostedcontrolplanes/finalizers"],
+            "verbs": ["update"],
+        }),
+        json!({
+            "apiGroups": [HYPERSHIFT],
+            "resources": ["controlplanecomponents"],
+            "verbs": WRITE,
+        }),
+        json!({
+            "apiGroups": [""],
+            "resources": ["configmaps", "secrets", "serviceaccounts"],
+            "verbs": WRITE,
+        }),
+        json!({ "apiGroups": ["apps"], "resources": ["deployments"], "verbs": WRITE }),
+        json!({
+            "apiGroups": ["monitoring.coreos.com"],
+            "resources": ["podmonitors"],
+            "verbs": WRITE,
+        }),
+        // It says which HostedCluster the namespace is of.
+        json!({
+            "apiGroups": [""],
+            "resources": ["namespaces"],
+            "resourceNames": [facts.namespace],
+            "verbs": ["get"],
+        }),
+        // Karpenter deletes its machines when this one is deleted.
+        json!({
+            "apiGroups": [facts.capi.cluster().group],
+            "resources": ["clusters"],
+            "verbs": READ,
+        }),
+        events(),
+        leases(),
+    ]
 }
 
 /// What managers read cluster-wide: the served versions of each kind.
@@ -229,7 +296,7 @@ mod tests {
     #[test]
     fn classes_of_certificates_are_written_for_managed_identities_only() {
         for (mounts_certificates, expected) in [(true, &WRITE[..]), (false, &READ[..])] {
-            let rules = control_plane_operator(mounts_certificates).into_iter();
+            let rules = control_plane_operator(mounts_certificates, false).into_iter();
             let mut rules = rules.filter(|it| it["resources"][0] == "secretproviderclasses");
             assert_eq!(rules.next().unwrap()["verbs"], json!(expected));
             assert_eq!(rules.next(), None);
@@ -239,7 +306,7 @@ mod tests {
     /// T05: a rule without names would let pods run under `privileged`.
     #[test]
     fn constraints_are_granted_by_name() {
-        let rules = control_plane_operator(true);
+        let rules = control_plane_operator(true, true);
         let mut seen = 0;
         for rule in rules {
             if rule["apiGroups"][0] == "security.openshift.io" {

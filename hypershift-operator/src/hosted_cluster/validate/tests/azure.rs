@@ -2,8 +2,11 @@
 
 use api::hypershift::v1beta1::HostedControlPlane;
 use serde_json::{Value, json};
+use support::azure::Cloud;
+use support::azure_resources::Group;
 
 use super::{Change, edit, facts};
+use crate::config::AzurePrivateLink;
 use crate::facts::fixture::{manage_identities, with};
 use crate::hosted_cluster::validate::{Finding, Findings, validate};
 
@@ -204,7 +207,7 @@ fn incomplete_identities_of_azure_are_reported() {
 
 #[test]
 fn unsupported_clusters_on_azure_are_refused() {
-    let table: [(&str, Change, &str); 6] = [
+    let table: [(&str, Change, &str); 9] = [
         (
             "no identity for key vaults",
             |it| {
@@ -221,12 +224,33 @@ fn unsupported_clusters_on_azure_are_refused() {
         (
             "a private link",
             |it| be_private(it, "Private", "PrivateLink"),
-            "private.type is PrivateLink, and this version does not create AzurePrivateLinkServices",
+            "private.type is PrivateLink, and this operator manages no private link services",
         ),
         (
             "a private link beside a public endpoint",
             |it| be_private(it, "PublicAndPrivate", "PrivateLink"),
-            "private.type is PrivateLink, and this version does not create AzurePrivateLinkServices",
+            "private.type is PrivateLink, and this operator manages no private link services",
+        ),
+        (
+            "a private link of an operator that makes it",
+            |it| {
+                be_private(it, "Private", "PrivateLink");
+                make_private_links(it, Cloud::Public, "AzurePublicCloud");
+            },
+            "",
+        ),
+        (
+            "a private link in another cloud",
+            |it| {
+                be_private(it, "Private", "PrivateLink");
+                make_private_links(it, Cloud::China, "AzureChinaCloud");
+            },
+            "spec.platform.azure.cloud is AzurePublicCloud: this operator manages private link services in AzureChinaCloud only",
+        ),
+        (
+            "no private link",
+            |it| make_private_links(it, Cloud::China, "AzureChinaCloud"),
+            "",
         ),
         (
             "a private link that is there",
@@ -248,6 +272,19 @@ fn unsupported_clusters_on_azure_are_refused() {
         let finding = findings(change).supported;
         is_reported(name, &finding, "UnsupportedHostedCluster", expected);
     }
+}
+
+fn make_private_links(facts: &mut crate::facts::Facts, cloud: Cloud, name: &str) {
+    facts.cloud.azure_private_link = Some(AzurePrivateLink {
+        cloud,
+        cloud_name: name.to_owned(),
+        group: Group {
+            endpoint: cloud.endpoints().management,
+            subscription: "management".to_owned(),
+            name: "management".to_owned(),
+        },
+        credentials: None,
+    });
 }
 
 fn be_private(facts: &mut crate::facts::Facts, topology: &str, type_: &str) {

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use api::features::FeatureSet;
 use api::group::{self, CapiTypes};
+use api::hypershift::v1beta1::HostedControlPlane;
 use serde_json::json;
+use support::google_resources::Region;
 
 use super::*;
 use crate::facts::fixture;
@@ -136,15 +138,35 @@ fn the_provider_is_that_of_the_release_and_has_credentials() {
     assert!(minter.is_some(), "{started_before:?}");
 }
 
-/// No controller sets the connection of the nodes up.
+/// Nodes of a new cluster need a service attachment in its region; an existing cluster is still reconciled.
 #[test]
-fn clusters_that_cannot_be_run_are_reported() {
+fn clusters_need_service_attachments_in_their_region() {
+    let none = "this operator manages no service attachments";
+    let elsewhere = "this operator manages service attachments in europe-west1 only";
     for access in ["Private", "PublicAndPrivate"] {
         let mut facts = facts(CapiTypes::Private);
         let gcp = facts.cluster.spec.platform.gcp.as_mut().unwrap();
         gcp.endpoint_access = serde_json::from_value(json!(access)).unwrap();
-        let problem = unsupported(&facts).unwrap();
-        let expected = format!("endpointAccess is {access}, and");
-        assert!(problem.contains(&expected), "{problem}");
+        let own = gcp.region.clone();
+        for (region, expected) in [
+            (None, Some(none)),
+            (Some(own.as_str()), None),
+            (Some("europe-west1"), Some(elsewhere)),
+        ] {
+            facts.cloud.gcp_private_service_connect = region.map(|name| Region {
+                project: "management-1".to_owned(),
+                name: name.to_owned(),
+            });
+            let problem = unsupported(&facts);
+            assert_eq!(problem.is_some(), expected.is_some(), "{problem:?}");
+            if let Some((problem, expected)) = problem.zip(expected) {
+                assert!(problem.contains(expected), "{problem}");
+                let access = format!("endpointAccess is {access}, and");
+                assert!(problem.contains(&access), "{problem}");
+            }
+        }
+        let spec = crate::hosted_cluster::build::control_plane_spec(&facts);
+        facts.control_plane = Some(HostedControlPlane::new("one", spec));
+        assert_eq!(unsupported(&facts), None);
     }
 }

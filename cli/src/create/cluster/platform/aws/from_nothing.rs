@@ -99,7 +99,7 @@ impl AwsArgs {
         } else {
             let request = IdentityRequest {
                 issuer: self.issuer(&scope)?,
-                resources: network.resources(self.kms_key_arn.clone())?,
+                resources: network.resources(self.kms_key_arn.clone(), self.auto_node)?,
                 key,
             };
             Identity::made(&Box::pin(executor.create_identity(&request)).await?)?
@@ -127,6 +127,7 @@ impl AwsArgs {
             private_zone: String::new(),
             local_zone: String::new(),
             kms_key: self.kms_key_arn.clone(),
+            auto_node: self.auto_node,
         };
         let request = IdentityRequest {
             issuer: self.issuer(executor.scope)?,

@@ -58,6 +58,8 @@ pub(super) struct Identity {
     pub(super) kms_key_arn: Option<String>,
     #[serde(rename = "kmsProviderRoleARN")]
     pub(super) kms_provider_role_arn: Option<String>,
+    #[serde(rename = "karpenterRoleARN")]
+    pub(super) karpenter_role_arn: Option<String>,
 }
 
 /// The roles that there must be.
@@ -89,7 +91,11 @@ impl Infrastructure {
     }
 
     /// The hosted zones that policies of roles name.
-    pub(super) fn resources(&self, kms_key: Option<String>) -> Result<Resources, Usage> {
+    pub(super) fn resources(
+        &self,
+        kms_key: Option<String>,
+        auto_node: bool,
+    ) -> Result<Resources, Usage> {
         let zone = |field: &str, id: Option<&String>| {
             id.filter(|id| !id.is_empty()).cloned().ok_or_else(|| {
                 Usage::new(&format!(
@@ -102,6 +108,7 @@ impl Infrastructure {
             private_zone: zone("privateZoneID", self.private_zone_id.as_ref())?,
             local_zone: zone("localZoneID", self.local_zone_id.as_ref())?,
             kms_key,
+            auto_node,
         })
     }
 
@@ -134,6 +141,7 @@ impl Identity {
         Ok(serde_json::from_value(json!({
             "roles": BTreeMap::from(roles),
             "kmsProviderRoleARN": arn,
+            "karpenterRoleARN": arn,
         }))?)
     }
 
@@ -160,6 +168,7 @@ impl Identity {
             &mut self.issuer_url,
             &mut self.kms_key_arn,
             &mut self.kms_provider_role_arn,
+            &mut self.karpenter_role_arn,
         ] {
             empty.take_if(|text| text.is_empty());
         }

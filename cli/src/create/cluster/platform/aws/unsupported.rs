@@ -16,8 +16,6 @@ pub(super) struct UnsupportedArgs {
     #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
     enable_secure_proxy: Option<String>,
     #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
-    auto_node: Option<String>,
-    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
     use_rosa_managed_policies: Option<String>,
     #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
     shared_role: Option<String>,
@@ -45,13 +43,12 @@ impl UnsupportedArgs {
         )))
     }
 
-    fn all(&self) -> [(&'static str, &Option<String>); 8] {
+    fn all(&self) -> [(&'static str, &Option<String>); 7] {
         let Self {
             secret_creds,
             vpc_owner_aws_creds,
             enable_proxy,
             enable_secure_proxy,
-            auto_node,
             use_rosa_managed_policies,
             shared_role,
             private_zones_in_cluster_account,
@@ -61,7 +58,6 @@ impl UnsupportedArgs {
             ("--vpc-owner-aws-creds", vpc_owner_aws_creds),
             ("--enable-proxy", enable_proxy),
             ("--enable-secure-proxy", enable_secure_proxy),
-            ("--auto-node", auto_node),
             ("--use-rosa-managed-policies", use_rosa_managed_policies),
             ("--shared-role", shared_role),
             (

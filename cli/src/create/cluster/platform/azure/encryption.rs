@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::infrastructure::Identities;
 use crate::Usage;
+use crate::infra::azure::IdentityFiles;
 
 /// The domain of key vaults on hardware of one's own.
 const MANAGED_HSM: &str = "managedhsm";
@@ -49,7 +49,7 @@ impl<'u> Key<'u> {
     /// `spec.secretEncryption` of the HostedCluster.
     pub(super) fn encryption(
         &self,
-        identities: &Identities,
+        identities: &IdentityFiles,
         secret: Option<&str>,
     ) -> Result<Value, Usage> {
         let mut azure = json!({
@@ -63,7 +63,7 @@ impl<'u> Key<'u> {
             azure["keyVaultType"] = json!("ManagedHSM");
         }
         match (identities, secret) {
-            (Identities::Workload { kms_client_id, .. }, None) => {
+            (IdentityFiles::Workload { kms_client_id, .. }, None) => {
                 let id = kms_client_id.as_ref().ok_or_else(|| {
                     Usage::new(
                         &"--encryption-key-id needs an identity that may use the key: name it as kmsClientID in the file of \
@@ -72,16 +72,16 @@ impl<'u> Key<'u> {
                 })?;
                 azure["workloadIdentity"] = json!({ "clientID": id });
             }
-            (Identities::Managed { .. }, Some(name)) => {
+            (IdentityFiles::Managed { .. }, Some(name)) => {
                 azure["kms"] = json!({ "credentialsSecretName": name, "objectEncoding": "utf-8" });
             }
-            (Identities::Workload { .. }, Some(_)) => {
+            (IdentityFiles::Workload { .. }, Some(_)) => {
                 return Err(Usage::new(
                     &"--kms-credentials-secret-name is for managed identities: leave it out, or use \
                       --managed-identities-file",
                 ));
             }
-            (Identities::Managed { .. }, None) => {
+            (IdentityFiles::Managed { .. }, None) => {
                 return Err(Usage::new(
                     &"--encryption-key-id needs --kms-credentials-secret-name with managed identities",
                 ));
@@ -117,11 +117,14 @@ mod tests {
     #[test]
     fn the_identity_goes_with_the_kind_of_identities() {
         let key = Key::read("https://v.vault.azure.net/keys/k/1").unwrap();
-        let workload = |id: Option<&str>| Identities::Workload {
+        let workload = |id: Option<&str>| IdentityFiles::Workload {
             fields: json!({}),
             kms_client_id: id.map(str::to_owned),
         };
-        let managed = Identities::Managed { fields: json!({}) };
+        let managed = IdentityFiles::Managed {
+            control_plane: json!({}),
+            data_plane: json!({}),
+        };
         let azure = |encryption: Value| encryption["kms"]["azure"].clone();
         let found = azure(key.encryption(&workload(Some("id")), None).unwrap());
         assert_eq!(found["workloadIdentity"]["clientID"], "id");

@@ -1,0 +1,104 @@
+//! Creates the infrastructure that no file describes.
+
+use serde_json::{Value, json};
+
+use super::{CREDENTIALS, CommonArgs, Infrastructure, Options, Parts, PowerVsArgs, RunArgs};
+use crate::Usage;
+use crate::create::cluster::run::refuse_existing;
+use crate::hosted::Hosted;
+use crate::infra::aws::Domain;
+use crate::infra::power_vs::{Output, Place, REGION, Scope, Session};
+use crate::install::display::Display;
+
+/// What stands for the name of the infrastructure in checks, if no flag names it.
+const NO_NAME: &str = "a-00000";
+
+impl PowerVsArgs {
+    /// Infrastructure that does not exist yet, for checks.
+    pub(super) fn future(&self, common: &CommonArgs) -> anyhow::Result<Infrastructure> {
+        let infra_id = common.infra_id.as_deref().unwrap_or(NO_NAME);
+        let scope = self.scope(common, infra_id)?;
+        scope.check_zone()?;
+        let secrets = CREDENTIALS.iter().map(|(_, suffix)| {
+            let secret = json!({ "metadata": { "name": format!("{}-{suffix}", common.name) } });
+            ((*suffix).to_owned(), secret)
+        });
+        Ok(Infrastructure {
+            id: common.infra_id.clone(),
+            region: scope.place.region,
+            zone: scope.place.zone,
+            vpc_region: scope.place.vpc_region,
+            account_id: "0".repeat(32),
+            base_domain: Some(scope.domain.base),
+            cis_crn: "crn:v1:bluemix:public:internet-svcs:global:a/0:0::".to_owned(),
+            cis_domain_id: "0".repeat(32),
+            resource_group: scope.place.resource_group,
+            cloud_instance_id: "00000000-0000-0000-0000-000000000000".to_owned(),
+            dhcp_subnet: "subnet".to_owned(),
+            dhcp_subnet_id: "00000000-0000-0000-0000-000000000000".to_owned(),
+            vpc_name: format!("{infra_id}-vpc"),
+            vpc_subnet_name: format!("{infra_id}-vpc-sn"),
+            secrets: secrets.collect(),
+        })
+    }
+
+    fn scope(&self, common: &CommonArgs, infra_id: &str) -> Result<Scope, Usage> {
+        let needed = |flag: &str| {
+            Usage::new(&format!(
+                "{flag} is needed for the infrastructure that is created without --infra-json"
+            ))
+        };
+        let base = common.base_domain.as_deref();
+        let base = base.ok_or_else(|| needed("--base-domain"))?;
+        let group = self.resource_group.clone();
+        let region = |given: &Option<String>| given.as_deref().unwrap_or(REGION).to_owned();
+        let place = Place {
+            resource_group: group.ok_or_else(|| needed("--resource-group"))?,
+            region: region(&self.region),
+            zone: region(&self.zone),
+            vpc_region: region(&self.vpc_region),
+        };
+        let prefix = common.base_domain_prefix.as_deref();
+        let domain = Domain::new(base, prefix, &common.name)?;
+        Scope::new(infra_id, &common.name, domain, place)
+    }
+
+    /// Creates what is missing, unless this is a dry run.
+    pub(super) async fn create(
+        &self,
+        common: &CommonArgs,
+        options: &Options,
+        run: &RunArgs,
+    ) -> anyhow::Result<Option<Parts>> {
+        if run.renders() {
+            let message = "--render creates no infrastructure: describe it with --infra-json, which create infra powervs writes";
+            return Err(Usage::new(&message).into());
+        }
+        let session = Session::from_env(self.scope(common, &options.infra_id)?)?;
+        let hosted = Hosted::connect(&run.target.access()).await?;
+        refuse_existing(&hosted, common).await?;
+        let display = Display::new(run.quiet);
+        let executor = session.executor(&display);
+        let request = self.transit.request(&common.namespace, &self.reuse);
+        let mut output = Output::new(&session.scope);
+        if run.dry_run {
+            Box::pin(executor.report(&request, &output)).await?;
+            return Ok(None);
+        }
+        display.say(&format!(
+            "infrastructure {}: to continue after an interruption, run the command again with --infra-id {}",
+            options.infra_id, options.infra_id
+        ));
+        Box::pin(executor.create(&request, &mut output)).await?;
+        let infra = Infrastructure::made(&output)?;
+        self.parts_of(common, &infra).map(Some)
+    }
+}
+
+impl Infrastructure {
+    /// What was created.
+    fn made(output: &Output) -> anyhow::Result<Self> {
+        let value: Value = serde_json::to_value(output)?;
+        Ok(serde_json::from_value(value)?)
+    }
+}

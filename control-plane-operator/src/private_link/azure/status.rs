@@ -1,0 +1,137 @@
+//! What is written to the status of an AzurePrivateLinkService. Pure.
+
+use api::conditions::ClusterCondition;
+use api::hypershift::v1beta1::AzurePrivateLinkServiceStatus;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use serde_json::{Value, json};
+use support::conditions::{with, with_summary};
+
+use super::dns::Zones;
+use super::endpoint::Made;
+use crate::private_link::problem::Problem;
+
+/// Reasons of conditions.
+pub(super) const ERROR: &str = "AzureError";
+pub(super) const NOT_APPROVED: &str = "PrivateEndpointConnectionNotApproved";
+const SUCCESS: &str = "AzureSuccess";
+/// What is made, and who makes it, in messages.
+const WHAT: &str = "private link";
+const IDENTITY: &str = "identity spec.platform.azure.azureAuthenticationConfig.workloadIdentities.controlPlaneOperator";
+/// The conditions of which `AzurePrivateLinkServiceAvailable` is the summary.
+const PARTS: [ClusterCondition; 4] = [
+    ClusterCondition::AzureInternalLoadBalancerAvailable,
+    ClusterCondition::AzurePlsCreated,
+    ClusterCondition::AzurePrivateEndpointAvailable,
+    ClusterCondition::AzurePrivateDnsAvailable,
+];
+
+/// What has become of the endpoint, and then of its names.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) endpoint: Result<Made, Problem>,
+    /// `None` if they have not been looked at.
+    pub(super) zones: Option<Result<Zones, Problem>>,
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    /// The endpoint could not be made, or deleted.
+    pub(super) fn failed(problem: Problem) -> Self {
+        Self {
+            endpoint: Err(problem),
+            zones: None,
+        }
+    }
+
+    /// Why it is not as it is to be.
+    pub(super) fn problem(&self) -> Option<&Problem> {
+        let zones = self.zones.as_ref().and_then(|it| it.as_ref().err());
+        self.endpoint.as_ref().err().or(zones)
+    }
+}
+
+/// The change of the status, if there is one. Fields of the hypershift-operator are left out.
+pub(super) fn patch(
+    before: &AzurePrivateLinkServiceStatus,
+    after: &AzurePrivateLinkServiceStatus,
+) -> Option<Value> {
+    (after != before).then(|| {
+        json!({ "status": {
+            "privateEndpointID": after.private_endpoint_id,
+            "privateEndpointIP": after.private_endpoint_ip,
+            "privateDNSZoneID": after.private_dns_zone_id,
+            "dnsZoneName": after.dns_zone_name,
+            "baseDomainDNSZoneID": after.base_domain_dns_zone_id,
+            "conditions": after.conditions,
+        } })
+    })
+}
+
+/// The status after a pass. Pure.
+pub(super) fn status(
+    before: &AzurePrivateLinkServiceStatus,
+    outcome: &Outcome,
+    generation: Option<i64>,
+    now: Timestamp,
+) -> AzurePrivateLinkServiceStatus {
+    let mut after = before.clone();
+    let condition = |about: ClusterCondition, problem: Option<&Problem>, message: String| {
+        let (status, reason) = match problem {
+            None => ("True", SUCCESS),
+            Some(problem) => ("False", problem.reason),
+        };
+        Condition {
+            type_: about.as_str().to_owned(),
+            status: status.to_owned(),
+            reason: reason.to_owned(),
+            message: problem.map_or(message, |it| it.message(WHAT, IDENTITY)),
+            observed_generation: generation,
+            last_transition_time: Time(now),
+        }
+    };
+    let [_, _, endpoint, dns] = PARTS;
+    let message = match &outcome.endpoint {
+        Ok(made) => {
+            after.private_endpoint_id = Some(made.id.clone());
+            after.private_endpoint_ip = Some(made.address.clone());
+            format!(
+                "private endpoint with address {} is connected",
+                made.address
+            )
+        }
+        Err(_) => String::new(),
+    };
+    let problem = outcome.endpoint.as_ref().err();
+    after.conditions = with(&after.conditions, condition(endpoint, problem, message));
+    if let Some(zones) = &outcome.zones {
+        let message = zones.as_ref().map(|it| published(&mut after, it));
+        let problem = zones.as_ref().err();
+        let condition = condition(dns, problem, message.unwrap_or_default());
+        after.conditions = with(&after.conditions, condition);
+    }
+    let about = ClusterCondition::AzurePrivateLinkServiceAvailable;
+    let summary = condition(about, None, "the private link is available".to_owned());
+    after.conditions = with_summary(
+        &after.conditions,
+        &PARTS.map(ClusterCondition::as_str),
+        summary,
+    );
+    after
+}
+
+/// Records the zones, and says what has become of them.
+fn published(after: &mut AzurePrivateLinkServiceStatus, zones: &Zones) -> String {
+    if let Some((id, name)) = &zones.own {
+        after.private_dns_zone_id = Some(id.clone());
+        after.dns_zone_name = Some(name.clone());
+    }
+    after.base_domain_dns_zone_id.clone_from(&zones.shared);
+    if zones.is_linked_elsewhere {
+        return "the names lead to the private endpoint; the network of the cluster is linked to another private DNS zone of \
+                the base domain, whose records are not managed"
+            .to_owned();
+    }
+    "the names lead to the private endpoint".to_owned()
+}
