@@ -80,6 +80,8 @@ fn of_karpenter(facts: &Facts) -> (Vec<String>, Vec<String>) {
     )
 }
 
+type Change = fn(&mut Facts);
+
 #[test]
 fn karpenter_operator_is_added_once_its_pods_can_start() {
     let ready = facts(AUTO_NODE, CapiTypes::Private);
@@ -95,7 +97,6 @@ fn karpenter_operator_is_added_once_its_pods_can_start() {
     assert_eq!(objects, expected);
     assert_eq!(obsolete, [""; 0]);
     let secret = "Secret karpenter-credentials".to_owned();
-    type Change = fn(&mut Facts);
     let changes: [(&str, Change); 4] = [
         ("no kubeconfig", |it| it.control_plane = None),
         ("no access", |it| it.auto_node = Some(AutoNode::default())),
