@@ -119,7 +119,8 @@ impl<C: Calls> Executor<'_, C> {
                 Ok(made) => return Ok(made),
                 Err(error) => {
                     let cause = error.downcast_ref::<Error>();
-                    if cause.is_none_or(Error::is_denied) {
+                    // Without a response, the zone may have room.
+                    if cause.is_none_or(|it| it.is_denied() || it.is_uncertain()) {
                         return Err(error);
                     }
                     problems.push(format!("{zone}: {error:#}"));

@@ -73,6 +73,11 @@ fn gone(path: &str) -> Expect {
 
 /// What is looked for once there are no machines any more, and does not exist.
 fn nothing_left() -> impl Iterator<Item = Expect> {
+    nothing_left_with(LINKS)
+}
+
+/// The same on a platform whose private links are of another kind.
+fn nothing_left_with(links: &str) -> impl Iterator<Item = Expect> + use<> {
     let deployments = ["cluster-api", "capi-provider"];
     let deployments = deployments.map(|name| gone(&format!("{DEPLOYMENTS}/{name}")));
     let rest = [
@@ -82,7 +87,7 @@ fn nothing_left() -> impl Iterator<Item = Expect> {
         SIGNER,
         APPROVER_ROLE,
         SIGNER_ROLE,
-        LINKS,
+        links,
         HCP,
         NAMESPACE,
     ];
@@ -269,6 +274,7 @@ async fn machines_that_their_provider_fails_to_delete_are_given_up() {
         "/apis/{}/v1beta1/namespaces/clusters-one/azuremachines",
         api::group::infrastructure(CapiTypes::Private)
     );
+    let links = LINKS.replace("awsendpointservices", "azureprivatelinkservices");
     let calls = [
         none(&capi("clusters")),
         gone(HCP),
@@ -279,7 +285,7 @@ async fn machines_that_their_provider_fails_to_delete_are_given_up() {
         none(POOLS),
         none(&capi("clusters")),
     ];
-    let scenario = Scenario::new(calls.into_iter().chain(nothing_left()));
+    let scenario = Scenario::new(calls.into_iter().chain(nothing_left_with(&links)));
     let ctx = context(&scenario);
     let cluster = fixture::hosted_cluster("azure");
     let mut facts = empty_facts(cluster, Capi::new(CapiTypes::Private), &ctx);

@@ -59,8 +59,8 @@ fn deployment() -> Value {
     rendered.workload.unwrap()
 }
 
-#[test]
-fn karpenter_acts_in_its_hosted_cluster_only() {
+#[tokio::test]
+async fn karpenter_acts_in_its_hosted_cluster_only() {
     let deployment = deployment();
     let pod = &deployment["spec"]["template"]["spec"];
     let volumes = pod["volumes"].as_array().unwrap();
@@ -86,8 +86,8 @@ fn karpenter_acts_in_its_hosted_cluster_only() {
 }
 
 /// Karpenter cannot start without its token, and the token is renewed while it runs.
-#[test]
-fn the_token_is_minted_before_karpenter_starts_and_after() {
+#[tokio::test]
+async fn the_token_is_minted_before_karpenter_starts_and_after() {
     let deployment = deployment();
     let containers = deployment["spec"]["template"]["spec"]["initContainers"]
         .as_array()
@@ -101,8 +101,8 @@ fn the_token_is_minted_before_karpenter_starts_and_after() {
     assert_eq!(minter["image"], "images.example.com/operator:v1");
 }
 
-#[test]
-fn an_annotation_has_another_image() {
+#[tokio::test]
+async fn an_annotation_has_another_image() {
     let mut hcp = fixtures::control_plane();
     let key = KARPENTER_PROVIDER_AWS_IMAGE.key().to_owned();
     hcp.annotations_mut()
@@ -113,8 +113,8 @@ fn an_annotation_has_another_image() {
     assert_eq!(release.image(IMAGE).unwrap(), "images.example.com/own:v2");
 }
 
-#[test]
-fn what_is_waited_for_is_named() {
+#[tokio::test]
+async fn what_is_waited_for_is_named() {
     let [kubeconfig, credentials] = secrets();
     for (found, has_status, expected) in [
         (vec![kubeconfig.clone(), credentials.clone()], true, None),
@@ -144,8 +144,8 @@ fn what_is_waited_for_is_named() {
     }
 }
 
-#[test]
-fn this_program_is_reported_and_karpenter_waits_for_it() {
+#[tokio::test]
+async fn this_program_is_reported_and_karpenter_waits_for_it() {
     let (hcp, scenario) = (fixtures::control_plane(), Scenario::new([]));
     let ctx = fixtures::context(&scenario);
     let mut inputs = with(objects([ready("karpenter-operator")]));
