@@ -5,6 +5,7 @@ use std::sync::Arc;
 use api::group::CapiTypes;
 use api::hypershift::v1beta1::HostedControlPlane;
 use api::karpenter::v1::OpenshiftEc2NodeClass;
+use control_plane_component::settings::Settings;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use payload::Release;
@@ -106,9 +107,11 @@ pub(super) fn context(scenario: &Scenario) -> Context {
         namespace: NAMESPACE.to_owned(),
         name: "one".to_owned(),
         capi_types: CapiTypes::Private,
-        settings: control_plane_component::settings::Settings::new(
-            "images.example.com/operator:v1",
-        ),
+        settings: Settings {
+            // The management cluster has no security context constraints.
+            uid: Some(1001),
+            ..Settings::new("images.example.com/operator:v1")
+        },
         ignition_endpoint: "ignition.one.example.com".to_owned(),
         releases: Releases::new(Options::default()).unwrap(),
     })

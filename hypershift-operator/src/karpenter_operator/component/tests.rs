@@ -1,7 +1,7 @@
 //! The rendered Deployment, and the reports about both components.
 
 use control_plane_component::status::{AVAILABLE, ROLLOUT_COMPLETE, is_true};
-use support::testing::Scenario;
+use support::testing::{Scenario, restricted_violations};
 
 use super::*;
 use crate::karpenter_operator::fixtures;
@@ -82,6 +82,7 @@ async fn karpenter_acts_in_its_hosted_cluster_only() {
         image.starts_with("images.example.com/aws-karpenter-provider-aws@"),
         "{image}"
     );
+    assert_eq!(restricted_violations(pod), [""; 0]);
 }
 
 /// Karpenter cannot start without its token, and the token is renewed while it runs.
