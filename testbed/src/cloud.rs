@@ -2,7 +2,6 @@
 
 mod account;
 mod client;
-mod forwarder;
 mod server;
 
 use std::collections::HashMap;
@@ -18,9 +17,8 @@ use crate::node::NodeTestbed;
 use crate::payload::REGION;
 use crate::progress::Progress;
 use crate::service::Service;
+use crate::switchable_proxy::SwitchableProxy;
 use crate::work_dir::WorkDir;
-
-use forwarder::Forwarder;
 
 pub use client::{Cloud, EC2, Instance};
 
@@ -38,7 +36,7 @@ pub struct FakeCloud {
     pub network: Network,
     watcher: JoinHandle<()>,
     guests: Arc<Mutex<HashMap<String, Guest>>>,
-    loopback: Forwarder,
+    loopback: SwitchableProxy,
     _service: Service,
 }
 
@@ -126,7 +124,8 @@ impl FakeCloud {
         let fixture = Fixture::new(testbed).await?;
         let guests = Arc::default();
         let watcher = tokio::spawn(watch(client.clone(), fixture, Arc::clone(&guests)));
-        let loopback = Forwarder::start(server::address(testbed)).await?;
+        let loopback = SwitchableProxy::open().await?;
+        loopback.lead_to(Some(server::address(testbed)));
         Ok(Self {
             client,
             network,
@@ -149,7 +148,7 @@ impl FakeCloud {
 
     /// The URL of its API, for commands, which send no credentials in plain text over a network.
     pub fn url_on_loopback(&self) -> String {
-        url(self.loopback.address())
+        url((Ipv4Addr::LOCALHOST, self.loopback.port()).into())
     }
 
     /// The machines that run, by instance.

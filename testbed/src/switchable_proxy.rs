@@ -1,6 +1,6 @@
 //! A TCP proxy on loopback with a target that can be switched, or removed: clients keep its port while the target changes.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use anyhow::{Context, Result};
 use tokio::io::copy_bidirectional;
@@ -12,7 +12,7 @@ use tokio::task::{JoinHandle, JoinSet};
 #[derive(Debug)]
 pub struct SwitchableProxy {
     port: u16,
-    target: watch::Sender<Option<u16>>,
+    target: watch::Sender<Option<SocketAddr>>,
     accepting: JoinHandle<()>,
 }
 
@@ -38,9 +38,14 @@ impl SwitchableProxy {
         self.port
     }
 
-    /// From now on it leads to this port, or nowhere. Connections that led elsewhere end.
+    /// From now on it leads to this port on loopback, or nowhere. Connections that led elsewhere end.
     pub fn switch_to(&self, port: Option<u16>) {
-        self.target.send_replace(port);
+        self.lead_to(port.map(|port| (Ipv4Addr::LOCALHOST, port).into()));
+    }
+
+    /// The same with any address.
+    pub fn lead_to(&self, target: Option<SocketAddr>) {
+        self.target.send_replace(target);
     }
 }
 
@@ -50,26 +55,30 @@ impl Drop for SwitchableProxy {
     }
 }
 
-async fn accept(listener: TcpListener, mut target_changes: watch::Receiver<Option<u16>>) {
+async fn accept(listener: TcpListener, mut target_changes: watch::Receiver<Option<SocketAddr>>) {
     // Connections end with the proxy.
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
-        let target = *target_changes.borrow_and_update();
-        if let Some(port) = target {
-            connections.spawn(join(stream, port, target_changes.clone()));
+        let current = *target_changes.borrow_and_update();
+        if let Some(target) = current {
+            connections.spawn(join(stream, target, target_changes.clone()));
         }
         while connections.try_join_next().is_some() {}
     }
 }
 
 /// Passes bytes until one end is closed, or the proxy leads elsewhere.
-async fn join(mut near: TcpStream, port: u16, mut target_changes: watch::Receiver<Option<u16>>) {
-    let Ok(mut far) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await else {
+async fn join(
+    mut near: TcpStream,
+    target: SocketAddr,
+    mut target_changes: watch::Receiver<Option<SocketAddr>>,
+) {
+    let Ok(mut far) = TcpStream::connect(target).await else {
         return;
     };
     tokio::select! {
         _ = copy_bidirectional(&mut near, &mut far) => {}
-        _ = target_changes.wait_for(|target| *target != Some(port)) => {}
+        _ = target_changes.wait_for(|current| *current != Some(target)) => {}
     }
 }
 

@@ -51,7 +51,6 @@ async fn one(testbed: &mut Testbed) -> Result<()> {
 /// A cluster of each platform migrates, with the objects that its provider leaves.
 /// Checks M01 and M04.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "long: cargo xtask soak migration-fleet"]
 async fn clusters_of_every_platform_migrate() -> Result<()> {
     let _turn = TURN.lock().await;
     let mut testbed = Testbed::start("migration-platforms", Progress::detect()).await?;

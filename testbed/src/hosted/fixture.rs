@@ -143,7 +143,7 @@ impl Fixture {
     pub async fn hcp(&self, usual: &[String], flags: &[&str]) -> Result<String> {
         let words = programs::with(usual.to_vec(), flags);
         let mut hcp = Command::new(&self.programs.hcp);
-        // The account of whoever runs the tests is no concern of it.
+        // Commands must not use the account of the user who runs the tests.
         hcp.env("AWS_ENDPOINT_URL", self.cloud.url_on_loopback())
             .env("AWS_ACCESS_KEY_ID", "a")
             .env("AWS_SECRET_ACCESS_KEY", "s");

@@ -98,6 +98,22 @@ fn signing_secret(common: &CommonArgs, key: &str) -> (Value, Value) {
     (json!({ "name": name }), secret)
 }
 
+/// The fields of the issuer of service account tokens, as far as they are known, and the Secret of its key.
+fn issuer_parts(
+    common: &CommonArgs,
+    url: Option<&String>,
+    key: Option<&str>,
+) -> (Vec<(&'static str, Value)>, Vec<Value>) {
+    let url = url.map(|url| ("issuerURL", json!(url)));
+    let signing = key.map(|key| signing_secret(common, key));
+    let (reference, secret) = signing.unzip();
+    let reference = reference.map(|it| ("serviceAccountSigningKey", it));
+    (
+        url.into_iter().chain(reference).collect(),
+        secret.into_iter().collect(),
+    )
+}
+
 // === impl Parts ===
 
 impl Parts {

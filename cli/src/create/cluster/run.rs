@@ -86,6 +86,13 @@ pub(super) async fn refuse_existing(hosted: &Hosted, args: &CommonArgs) -> anyho
     Ok(())
 }
 
+/// Says how a creation of infrastructure is continued, before it begins.
+pub(super) fn say_how_to_continue(display: &Display, infra_id: &str) {
+    display.say(&format!(
+        "infrastructure {infra_id}: to continue after an interruption, run the command again with --infra-id {infra_id}"
+    ));
+}
+
 /// Asks the API server whether it would take an object. A namespace that does not exist yet cannot hold one.
 async fn check(hosted: &Hosted, object: &Value) -> anyhow::Result<()> {
     let namespace = object["metadata"]["namespace"].as_str();

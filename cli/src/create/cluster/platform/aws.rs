@@ -13,7 +13,7 @@ use api::annotations::cluster::AWS_KARPENTER_DEFAULT_INSTANCE_PROFILE;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{Parts, Platform, Pool, signing_secret};
+use super::{Parts, Platform, Pool, issuer_parts};
 use crate::Usage;
 use crate::create::cluster::args::{CommonArgs, RunArgs, name_of};
 use crate::create::cluster::options::Options;
@@ -183,20 +183,9 @@ impl AwsArgs {
                 network.security_group_id.as_deref(),
             ),
         });
-        let mut spec = Vec::new();
-        let issuer = self
-            .oidc_issuer_url
-            .as_ref()
-            .or(identity.issuer_url.as_ref());
-        if let Some(url) = issuer {
-            spec.push(("issuerURL", json!(url)));
-        }
-        let mut objects = Vec::new();
-        if let Some(key) = key {
-            let (reference, secret) = signing_secret(common, key);
-            spec.push(("serviceAccountSigningKey", reference));
-            objects.push(secret);
-        }
+        let issuer = self.oidc_issuer_url.as_ref();
+        let issuer = issuer.or(identity.issuer_url.as_ref());
+        let (mut spec, objects) = issuer_parts(common, issuer, key);
         if let Some(encryption) = self.encryption(identity, region)? {
             spec.push(("secretEncryption", encryption));
         }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::{Parts, Platform, Pool, signing_secret};
+use super::{Parts, Platform, Pool, issuer_parts};
 use crate::Usage;
 use crate::create::cluster::args::{CommonArgs, RunArgs, name_of};
 use crate::create::cluster::options::{Options, SUFFIX, made_infra_id};
@@ -236,20 +236,9 @@ impl GcpArgs {
         // Nodes reach the other services by a name of their network, whatever the access is.
         let access = EndpointAccess::PublicAndPrivate;
         let services = Services::cloud(common.external_dns_domain.as_deref(), access);
-        let mut spec = Vec::new();
-        let issuer = self
-            .oidc_issuer_url
-            .as_ref()
-            .or(identity.issuer_url.as_ref());
-        if let Some(url) = issuer {
-            spec.push(("issuerURL", json!(url)));
-        }
-        let mut objects = Vec::new();
-        if let Some(key) = key {
-            let (reference, secret) = signing_secret(common, key);
-            spec.push(("serviceAccountSigningKey", reference));
-            objects.push(secret);
-        }
+        let issuer = self.oidc_issuer_url.as_ref();
+        let issuer = issuer.or(identity.issuer_url.as_ref());
+        let (spec, objects) = issuer_parts(common, issuer, key);
         let pools = Pool::only(self.nodes.platform(network)?);
         Ok(Parts {
             spec,

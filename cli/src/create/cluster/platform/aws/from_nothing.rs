@@ -5,7 +5,7 @@ use serde_json::json;
 use super::infrastructure::{Identity, Infrastructure};
 use super::{AwsArgs, CommonArgs, Options, Parts, RunArgs};
 use crate::Usage;
-use crate::create::cluster::run::refuse_existing;
+use crate::create::cluster::run::{refuse_existing, say_how_to_continue};
 use crate::create::text;
 use crate::hosted::Hosted;
 use crate::infra::aws::{
@@ -83,10 +83,7 @@ impl AwsArgs {
                 .await?;
             return Ok(None);
         }
-        display.say(&format!(
-            "infrastructure {}: to continue after an interruption, run the command again with --infra-id {}",
-            scope.infra_id, scope.infra_id
-        ));
+        say_how_to_continue(&display, &scope.infra_id);
         let network = if let Some(network) = network {
             network
         } else {

@@ -6,7 +6,7 @@ use support::azure::Cloud;
 use super::infrastructure::Infrastructure;
 use super::{AzureArgs, CommonArgs, Options, Parts, RunArgs, no_identities};
 use crate::Usage;
-use crate::create::cluster::run::refuse_existing;
+use crate::create::cluster::run::{refuse_existing, say_how_to_continue};
 use crate::create::text;
 use crate::hosted::Hosted;
 use crate::infra::aws::Domain;
@@ -77,9 +77,7 @@ impl AzureArgs {
             Box::pin(executor.report(&request)).await?;
             return Ok(None);
         }
-        display.say(&format!(
-            "infrastructure {infra_id}: to continue after an interruption, run the command again with --infra-id {infra_id}"
-        ));
+        say_how_to_continue(&display, infra_id);
         let output = Box::pin(executor.create(&request)).await?;
         let infra = Infrastructure::made(&output)?;
         let identities = self.identities(&infra)?;

@@ -5,7 +5,7 @@ use anyhow::anyhow;
 use super::infrastructure::{Identity, Network};
 use super::{CommonArgs, GcpArgs, Options, Parts, RunArgs, signing_key};
 use crate::Usage;
-use crate::create::cluster::run::refuse_existing;
+use crate::create::cluster::run::{refuse_existing, say_how_to_continue};
 use crate::hosted::Hosted;
 use crate::infra::aws::SigningKey;
 use crate::infra::gcp::{
@@ -102,10 +102,7 @@ impl GcpArgs {
             Box::pin(missing.report(&executor)).await?;
             return Ok(None);
         }
-        display.say(&format!(
-            "infrastructure {}: to continue after an interruption, run the command again with --infra-id {}",
-            scope.infra_id, scope.infra_id
-        ));
+        say_how_to_continue(&display, &scope.infra_id);
         let network = match &missing.network {
             Some(request) => Network::made(Box::pin(executor.create_network(request)).await?),
             None => future,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{CREDENTIALS, CommonArgs, Infrastructure, Options, Parts, PowerVsArgs, RunArgs};
 use crate::Usage;
-use crate::create::cluster::run::refuse_existing;
+use crate::create::cluster::run::{refuse_existing, say_how_to_continue};
 use crate::hosted::Hosted;
 use crate::infra::aws::Domain;
 use crate::infra::power_vs::{Output, Place, REGION, Scope, Session};
@@ -85,10 +85,7 @@ impl PowerVsArgs {
             Box::pin(executor.report(&request, &output)).await?;
             return Ok(None);
         }
-        display.say(&format!(
-            "infrastructure {}: to continue after an interruption, run the command again with --infra-id {}",
-            options.infra_id, options.infra_id
-        ));
+        say_how_to_continue(&display, &options.infra_id);
         Box::pin(executor.create(&request, &mut output)).await?;
         let infra = Infrastructure::made(&output)?;
         self.parts_of(common, &infra).map(Some)
