@@ -19,6 +19,7 @@ mod externals;
 mod gcp;
 mod identity;
 mod link;
+mod outcome;
 mod problem;
 mod provider;
 mod requests;

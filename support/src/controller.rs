@@ -16,6 +16,7 @@
 mod key;
 mod metrics;
 mod queue;
+mod wake;
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -41,6 +42,7 @@ use crate::watchdog::{HANG_LIMIT, Watchdog};
 pub use key::ObjectKey;
 use metrics::Metrics;
 use queue::Queue;
+pub use wake::Wake;
 
 /// The deadline of a reconcile. Requests end long before; liveness fails a while after.
 pub const DEADLINE: Duration = Duration::from_mins(8);

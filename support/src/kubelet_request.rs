@@ -1,4 +1,4 @@
-//! `CertificateSigningRequests` of kubelets: what they ask for, and how one is approved. Pure.
+//! `CertificateSigningRequests` of kubelets: what they ask for, and how one is approved. All but [`approve`] is pure.
 //!
 //! Who may have a certificate is the caller's decision; what every approver has to require is here.
 
@@ -6,12 +6,16 @@ use std::net::IpAddr;
 
 use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt as _};
 use rustls::pki_types::CertificateSigningRequestDer;
 use rustls::pki_types::pem::PemObject;
 use serde_json::{Value, json};
 use x509_parser::prelude::{
     FromDer, GeneralName, ParsedExtension, X509CertificationRequest, X509Name,
 };
+
+use crate::reconcile::{is_conflict, is_missing};
 
 /// Signer of kubelet client certificates.
 pub const CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
@@ -128,6 +132,29 @@ pub fn is_pending(object: &CertificateSigningRequest) -> bool {
     let status = object.status.as_ref();
     let conditions = status.and_then(|status| status.conditions.as_ref());
     conditions.is_none_or(Vec::is_empty)
+}
+
+/// Approves a request as it was evaluated. False if it has changed or gone since: another approver was faster.
+pub async fn approve(
+    api: &Api<CertificateSigningRequest>,
+    object: &CertificateSigningRequest,
+    manager: &str,
+    reason: &str,
+    message: &str,
+) -> Result<bool, kube::Error> {
+    let params = PatchParams {
+        field_manager: Some(manager.to_owned()),
+        ..PatchParams::default()
+    };
+    let change = Patch::Merge(approval(object, reason, message, Timestamp::now()));
+    match api
+        .patch_approval(&object.name_any(), &params, &change)
+        .await
+    {
+        Ok(_) => Ok(true),
+        Err(error) if is_conflict(&error) || is_missing(&error) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// The merge patch that approves a request. The resource version limits the approval to the evaluated request.

@@ -20,10 +20,10 @@ use kube::runtime::reflector::{Lookup, Store};
 use kube::{Api, ResourceExt as _};
 use payload::Releases;
 use support::apply::Applier;
-use support::controller::Manager;
+use support::controller::{Manager, Wake};
 use support::reconcile::is_missing;
 
-use super::controller::{Schedule, Subject, Wake, run_controller};
+use super::controller::{Schedule, Subject, run_controller};
 use super::error::Error;
 use super::machines::{self, Machine};
 use super::metrics::Metrics;

@@ -3,51 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{Stream, StreamExt as _, stream};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::DynamicObject;
 use kube::runtime::events::Recorder;
 use kube::runtime::reflector::Store;
 use kube::{Resource as _, ResourceExt as _};
 use support::controller::{
-    Action, DEADLINE, Manager, ObjectKey, Reconciler, Settings, record_generation,
+    Action, DEADLINE, Manager, ObjectKey, Reconciler, Settings, Wake, record_generation,
 };
 use support::shutdown;
-use tokio::sync::watch;
 
 use super::control_plane;
 use super::error::Error;
 
 /// Changes often come in bursts.
 const DEBOUNCE: Duration = Duration::from_millis(200);
-
-/// Triggers a controller after a change.
-#[derive(Debug, Clone)]
-pub(super) struct Wake(watch::Sender<()>);
-
-// === impl Wake ===
-
-impl Wake {
-    pub(super) fn new() -> Self {
-        Self(watch::Sender::new(()))
-    }
-
-    /// Triggers the controllers.
-    pub(super) fn wake(&self) {
-        self.0.send_replace(());
-    }
-
-    /// One initial request, and one for each batch of changes.
-    fn requests(&self, name: &str) -> impl Stream<Item = ObjectKey> + use<> {
-        let key = ObjectKey::new("", name);
-        let first = stream::iter([key.clone()]);
-        let changes = (key, self.0.subscribe());
-        first.chain(stream::unfold(changes, |(key, mut changes)| async {
-            changes.changed().await.ok()?;
-            Some((key.clone(), (key, changes)))
-        }))
-    }
-}
 
 /// A controller: its reconcile function, resync period and subject.
 struct Controller<'a, P> {

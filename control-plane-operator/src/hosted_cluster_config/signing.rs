@@ -4,12 +4,9 @@
 
 mod evaluate;
 
-use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
-use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
-use support::kubelet_request::{Request, approval, is_pending};
-use support::reconcile::{is_conflict, is_missing};
+use support::kubelet_request::{self, Request, is_pending};
 
 use super::NodeClients;
 use super::context::Context;
@@ -64,7 +61,10 @@ async fn apply_decision(
             Ok(())
         }
         Decision::Approve(message) => {
-            approve(api, object, message).await?;
+            let approved = kubelet_request::approve(api, object, MANAGER, REASON, message).await;
+            approved.map_err(Error::client(format!(
+                "approve CertificateSigningRequest {name}"
+            )))?;
             tracing::info!(
                 request = name,
                 requestor,
@@ -73,29 +73,6 @@ async fn apply_decision(
             );
             Ok(())
         }
-    }
-}
-
-async fn approve(
-    api: &Api<CertificateSigningRequest>,
-    object: &CertificateSigningRequest,
-    message: &str,
-) -> Result<(), Error> {
-    let name = object.name_any();
-    let params = PatchParams {
-        field_manager: Some(MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
-    let change = approval(object, REASON, message, Timestamp::now());
-    match api
-        .patch_approval(&name, &params, &Patch::Merge(&change))
-        .await
-    {
-        // Another approver was faster.
-        Err(error) if is_conflict(&error) || is_missing(&error) => Ok(()),
-        done => done.map(drop).map_err(Error::client(format!(
-            "approve CertificateSigningRequest {name}"
-        ))),
     }
 }
 

@@ -5,16 +5,12 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
 use support::controller::Action;
-use support::kubelet_request::{
-    BOOTSTRAPPER, CLIENT, NODES, Request, SERVING, approval, is_pending,
-};
-use support::reconcile::{is_conflict, is_missing};
+use support::kubelet_request::{self, BOOTSTRAPPER, CLIENT, NODES, Request, SERVING, is_pending};
 
 use super::claims::Claim;
 use super::context::{Context, MANAGER};
@@ -112,16 +108,8 @@ async fn approve(
     message: &str,
 ) -> Result<(), Error> {
     let name = object.name_any();
-    let params = PatchParams {
-        field_manager: Some(MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
-    let change = approval(object, REASON, message, Timestamp::now());
-    match api
-        .patch_approval(&name, &params, &Patch::Merge(&change))
-        .await
-    {
-        Ok(_) => {
+    match kubelet_request::approve(api, object, MANAGER, REASON, message).await {
+        Ok(true) => {
             tracing::info!(
                 request = name,
                 message,
@@ -129,8 +117,7 @@ async fn approve(
             );
             Ok(())
         }
-        // Another approver was faster.
-        Err(error) if is_conflict(&error) || is_missing(&error) => Ok(()),
+        Ok(false) => Ok(()),
         Err(source) => Err(Error::Write {
             what: format!("the approval of CertificateSigningRequest {name}"),
             source,

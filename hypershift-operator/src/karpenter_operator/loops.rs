@@ -2,30 +2,25 @@
 
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use futures::future::LocalBoxFuture;
-use futures::{Stream, StreamExt as _, stream};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Api;
 use kube::api::DynamicObject;
 use kube::core::PartialObjectMeta;
 use kube::runtime::events::Recorder;
 use kube::runtime::watcher::Config;
-use support::controller::{Action, DEADLINE, Manager, ObjectKey, Reconciler, Settings};
+use support::controller::{Action, DEADLINE, Manager, ObjectKey, Reconciler, Settings, Wake};
 use support::error::chain;
 use support::health::Check;
 use support::shutdown::Drain;
 use support::watch::watch_failed;
-use tokio::sync::watch;
 
 use super::error::Error;
 use crate::watches::{self, Lenient};
 
 /// Changes often come in bursts.
 const DEBOUNCE: Duration = Duration::from_millis(200);
-
-/// Triggers controllers after a change.
-#[derive(Debug, Clone)]
-pub(super) struct Wake(watch::Sender<()>);
 
 /// A controller: its pass, and the object of its Events.
 struct Controller<'a, P> {
@@ -38,29 +33,6 @@ struct Controller<'a, P> {
 pub(super) struct Subject {
     pub(super) recorder: Recorder,
     pub(super) object: ObjectReference,
-}
-
-// === impl Wake ===
-
-impl Wake {
-    pub(super) fn new() -> Self {
-        Self(watch::Sender::new(()))
-    }
-
-    fn wake(&self) {
-        self.0.send_replace(());
-    }
-
-    /// One initial request, and one for each batch of changes.
-    fn requests(&self, name: &str) -> impl Stream<Item = ObjectKey> + use<> {
-        let key = ObjectKey::new("", name);
-        let first = stream::iter([key.clone()]);
-        let changes = (key, self.0.subscribe());
-        first.chain(stream::unfold(changes, |(key, mut changes)| async {
-            changes.changed().await.ok()?;
-            Some((key.clone(), (key, changes)))
-        }))
-    }
 }
 
 /// Runs a controller while this process leads.

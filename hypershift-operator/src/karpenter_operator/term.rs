@@ -11,13 +11,13 @@ use kube::Api;
 use kube::api::{ApiResource, DynamicObject};
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::Config;
-use support::controller::{Action, Manager};
+use support::controller::{Action, Manager, Wake};
 use support::health::Health;
 use support::shutdown::Drain;
 
 use super::context::Context;
 use super::error::Error;
-use super::loops::{Subject, Wake, run_controller, run_watch};
+use super::loops::{Subject, run_controller, run_watch};
 use super::{Process, approver, ignition, karpenter, kinds, node_class, status};
 use crate::watches::{self, Lenient};
 

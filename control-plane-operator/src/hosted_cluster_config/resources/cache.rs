@@ -23,11 +23,11 @@ use kube::runtime::watcher::Event;
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
+use support::controller::Wake;
 use support::error::chain;
 use support::reconcile::{Backoff, is_missing};
 use tokio::sync::watch;
 
-use super::super::controller::Wake;
 use super::super::error::Error;
 use super::desired::{Guest, KINDS, Key, MANAGED, objects_of_others};
 

@@ -12,10 +12,10 @@ use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher;
 use kube::{Api, Resource, ResourceExt as _};
 use serde_json::json;
+use support::controller::Wake;
 use support::health::Health;
 
 use super::super::context::{run_watch, wait_until_synced};
-use super::super::controller::Wake;
 use super::super::error::Error;
 use super::desired::SERVERS;
 

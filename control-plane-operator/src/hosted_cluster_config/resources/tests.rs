@@ -198,7 +198,7 @@ async fn kinds_are_watched_when_their_definition_appears() {
     .always([Expect::get(&format!("{path}?watch=true")).answer(Answer::error(500, "Unavailable"))]);
     let cache = GuestCache::new(scenario.client());
     let key = desired::Key::new("config.openshift.io/v1", "DNS", "", "cluster");
-    let wake = super::super::controller::Wake::new();
+    let wake = support::controller::Wake::new();
     let watch = cache.run_kind("config.openshift.io/v1", "DNS", wake);
     let changes = async {
         tokio::time::sleep(std::time::Duration::from_mins(1)).await;

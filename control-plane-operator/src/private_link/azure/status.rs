@@ -3,21 +3,22 @@
 use api::conditions::ClusterCondition;
 use api::hypershift::v1beta1::AzurePrivateLinkServiceStatus;
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::{Value, json};
 use support::conditions::{with, with_summary};
 
 use super::dns::Zones;
 use super::endpoint::Made;
+use crate::private_link::outcome::{self, Words};
 use crate::private_link::problem::Problem;
 
 /// Reasons of conditions.
 pub(super) const ERROR: &str = "AzureError";
 pub(super) const NOT_APPROVED: &str = "PrivateEndpointConnectionNotApproved";
-const SUCCESS: &str = "AzureSuccess";
-/// What is made, and who makes it, in messages.
-const WHAT: &str = "private link";
-const IDENTITY: &str = "identity spec.platform.azure.azureAuthenticationConfig.workloadIdentities.controlPlaneOperator";
+const WORDS: Words = Words {
+    success: "AzureSuccess",
+    what: "private link",
+    identity: "identity spec.platform.azure.azureAuthenticationConfig.workloadIdentities.controlPlaneOperator",
+};
 /// The conditions of which `AzurePrivateLinkServiceAvailable` is the summary.
 const PARTS: [ClusterCondition; 4] = [
     ClusterCondition::AzureInternalLoadBalancerAvailable,
@@ -26,31 +27,8 @@ const PARTS: [ClusterCondition; 4] = [
     ClusterCondition::AzurePrivateDnsAvailable,
 ];
 
-/// What has become of the endpoint, and then of its names.
-#[derive(Debug)]
-pub(super) struct Outcome {
-    pub(super) endpoint: Result<Made, Problem>,
-    /// `None` if they have not been looked at.
-    pub(super) zones: Option<Result<Zones, Problem>>,
-}
-
-// === impl Outcome ===
-
-impl Outcome {
-    /// The endpoint could not be made, or deleted.
-    pub(super) fn failed(problem: Problem) -> Self {
-        Self {
-            endpoint: Err(problem),
-            zones: None,
-        }
-    }
-
-    /// Why it is not as it is to be.
-    pub(super) fn problem(&self) -> Option<&Problem> {
-        let zones = self.zones.as_ref().and_then(|it| it.as_ref().err());
-        self.endpoint.as_ref().err().or(zones)
-    }
-}
+/// What has become of the private endpoint, and then of its names.
+pub(super) type Outcome = outcome::Outcome<Made, Zones>;
 
 /// The change of the status, if there is one. Fields of the hypershift-operator are left out.
 pub(super) fn patch(
@@ -78,18 +56,7 @@ pub(super) fn status(
 ) -> AzurePrivateLinkServiceStatus {
     let mut after = before.clone();
     let condition = |about: ClusterCondition, problem: Option<&Problem>, message: String| {
-        let (status, reason) = match problem {
-            None => ("True", SUCCESS),
-            Some(problem) => ("False", problem.reason),
-        };
-        Condition {
-            type_: about.as_str().to_owned(),
-            status: status.to_owned(),
-            reason: reason.to_owned(),
-            message: problem.map_or(message, |it| it.message(WHAT, IDENTITY)),
-            observed_generation: generation,
-            last_transition_time: Time(now),
-        }
+        WORDS.condition(about.as_str(), problem, message, (generation, now))
     };
     let [_, _, endpoint, dns] = PARTS;
     let message = match &outcome.endpoint {

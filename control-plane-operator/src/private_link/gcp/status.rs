@@ -3,51 +3,27 @@
 use api::conditions::ClusterCondition;
 use api::hypershift::v1beta1::GcpPrivateServiceConnectStatus;
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::{Value, json};
 use support::conditions::with;
 
 use super::dns::Zones;
+use crate::private_link::outcome::{self, Words};
 use crate::private_link::problem::Problem;
 
 /// Reasons of conditions.
 pub(super) const ERROR: &str = "GCPError";
 pub(super) const ADDRESS: &str = "IPReservationFailed";
 pub(super) const ENDPOINT: &str = "PSCEndpointCreationFailed";
-const SUCCESS: &str = "GCPSuccess";
 /// The condition of names, which the HostedCluster does not have.
 const DNS: &str = "GCPDNSAvailable";
-/// What is made, and who makes it, in messages.
-const WHAT: &str = "endpoint of Private Service Connect";
-const IDENTITY: &str =
-    "service account spec.platform.gcp.workloadIdentity.serviceAccountsEmails.controlPlane";
+const WORDS: Words = Words {
+    success: "GCPSuccess",
+    what: "endpoint of Private Service Connect",
+    identity: "service account spec.platform.gcp.workloadIdentity.serviceAccountsEmails.controlPlane",
+};
 
-/// What has become of the endpoint, and then of its names.
-#[derive(Debug)]
-pub(super) struct Outcome {
-    /// The address.
-    pub(super) endpoint: Result<String, Problem>,
-    /// `None` if they have not been looked at.
-    pub(super) zones: Option<Result<Zones, Problem>>,
-}
-
-// === impl Outcome ===
-
-impl Outcome {
-    /// The endpoint could not be made, or deleted.
-    pub(super) fn failed(problem: Problem) -> Self {
-        Self {
-            endpoint: Err(problem),
-            zones: None,
-        }
-    }
-
-    /// Why it is not as it is to be.
-    pub(super) fn problem(&self) -> Option<&Problem> {
-        let zones = self.zones.as_ref().and_then(|it| it.as_ref().err());
-        self.endpoint.as_ref().err().or(zones)
-    }
-}
+/// What has become of the address of the endpoint, and then of its names.
+pub(super) type Outcome = outcome::Outcome<String, Zones>;
 
 /// The change of the status, if there is one. Fields of the hypershift-operator are left out.
 pub(super) fn patch(
@@ -72,18 +48,7 @@ pub(super) fn status(
 ) -> GcpPrivateServiceConnectStatus {
     let mut after = before.clone();
     let condition = |about: &str, problem: Option<&Problem>, message: String| {
-        let (status, reason) = match problem {
-            None => ("True", SUCCESS),
-            Some(problem) => ("False", problem.reason),
-        };
-        Condition {
-            type_: about.to_owned(),
-            status: status.to_owned(),
-            reason: reason.to_owned(),
-            message: problem.map_or(message, |it| it.message(WHAT, IDENTITY)),
-            observed_generation: generation,
-            last_transition_time: Time(now),
-        }
+        WORDS.condition(about, problem, message, (generation, now))
     };
     let mut message = String::new();
     if let Ok(address) = &outcome.endpoint {
