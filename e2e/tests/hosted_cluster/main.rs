@@ -95,7 +95,9 @@ async fn a_pool_is_tagged_autoscaled_and_interrupted() -> Result<()> {
 
 async fn tagged_autoscaled_and_interrupted(fixture: &Fixture) -> Result<()> {
     let capi_types = capi_types()?;
-    fixture.install(capi_types, &[]).await?;
+    let flags = autoscaled::from_zero_flags(fixture)?;
+    let flags: Vec<_> = flags.iter().map(String::as_str).collect();
+    fixture.install(capi_types, &flags).await?;
     let cluster = Cluster::new(fixture, "demo", capi_types);
     cluster.create(&["--node-pool-replicas=1"]).await?;
     let guest = cluster.comes_up().await?;
@@ -103,6 +105,7 @@ async fn tagged_autoscaled_and_interrupted(fixture: &Fixture) -> Result<()> {
     cluster.has_workers(&guest, 1).await?;
     tags::reach_running_instances(fixture, &cluster).await?;
     autoscaled::follows_its_pods(fixture, &cluster, &guest).await?;
+    autoscaled::from_zero(fixture, &cluster, &guest).await?;
     spot::replaces_an_interrupted_worker(fixture, &cluster, &guest).await?;
     cluster.destroy().await
 }
@@ -129,7 +132,7 @@ async fn upgrade(fixture: &Fixture, cluster: &Cluster<'_>, guest: &Guest) -> Res
     let registry = &fixture.testbed.registry;
     let older = fixture.pushed.release(registry, "4.21.9").await?;
     let newer = fixture.pushed.release(registry, "4.22.1").await?;
-    pools::create(fixture, cluster, &older).await?;
+    pools::create_in_place(fixture, cluster, &older).await?;
     cluster.has_workers(guest, WORKERS + 1).await?;
     pools::upgrade_with_the_control_plane(fixture, cluster, guest, &newer).await
 }

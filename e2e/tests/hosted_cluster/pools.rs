@@ -30,26 +30,38 @@ const MARKED: &str = "in-place";
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Creates a pool of one worker that is upgraded where it is.
-pub(crate) async fn create(
+pub(crate) async fn create_in_place(
     fixture: &Fixture,
     cluster: &Cluster<'_>,
     release: &Release,
 ) -> Result<()> {
-    let network = &fixture.cloud.network;
-    let words = [
-        "create".to_owned(),
-        "nodepool".to_owned(),
-        "aws".to_owned(),
-        format!("--name={IN_PLACE}"),
-        format!("--cluster-name={}", cluster.name()),
+    let flags = [
         "--replicas=1".to_owned(),
         "--node-upgrade-type=InPlace".to_owned(),
         format!("--release-image={}", release.image),
+    ];
+    create(fixture, cluster, IN_PLACE, &flags).await
+}
+
+/// Creates a pool beside the one that was created with the cluster.
+pub(crate) async fn create(
+    fixture: &Fixture,
+    cluster: &Cluster<'_>,
+    name: &str,
+    flags: &[String],
+) -> Result<()> {
+    let network = &fixture.cloud.network;
+    let usual = [
+        "create".to_owned(),
+        "nodepool".to_owned(),
+        "aws".to_owned(),
+        format!("--name={name}"),
+        format!("--cluster-name={}", cluster.name()),
         format!("--subnet-id={}", network.subnet),
         format!("--securitygroup-id={}", network.security_group),
         format!("--instance-profile={}-worker-profile", cluster.infra()),
     ];
-    fixture.hcp(&words, &[]).await.map(drop)
+    fixture.hcp(&[&usual, flags].concat(), &[]).await.map(drop)
 }
 
 /// Requests another release of everything, nodes first. They wait for their control plane; then they get it, and no node

@@ -86,6 +86,10 @@ impl Fixture {
                 .await?
                 .with_flag("insecure-registries", &host)
                 .with_flag("capi-proxy-image", "images.example.com/capi-proxy:v1")
+                .with_flag(
+                    "hypershift-operator-image",
+                    "images.example.com/hypershift-operator:v1",
+                )
                 .with_flag("registry-request-timeout", REQUEST_TIMEOUT)
                 .with_flag("control-plane-operator-overrides", &table)
                 .with_flag(

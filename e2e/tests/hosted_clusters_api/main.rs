@@ -3,6 +3,7 @@
 
 mod adopted;
 mod agents_shared;
+mod auto_node;
 mod aws_from_nothing;
 mod azure;
 mod cluster;

@@ -19,7 +19,7 @@ use crate::hosted_clusters_api::cluster::{
 use crate::hosted_clusters_api::fixture::{Fixture, NAMESPACE};
 use crate::hosted_clusters_api::from_zero::Ec2;
 use crate::hosted_clusters_api::{
-    adopted, agents_shared, aws_from_nothing, azure, command, control_plane, from_zero,
+    adopted, agents_shared, auto_node, aws_from_nothing, azure, command, control_plane, from_zero,
     old_releases, other_platforms, pool, power_vs, private_aws, refusals, unreadable,
     virtual_machines,
 };
@@ -94,6 +94,9 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
         .progress
         .step("objects that do not deserialize hold up no other");
     unreadable::objects_hold_up_no_other(testbed).await?;
+    step.done();
+    let step = testbed.progress.step("Karpenter is switched on and off");
+    auto_node::comes_and_goes(first, admin).await?;
     step.done();
     let step = testbed
         .progress

@@ -9,6 +9,8 @@ pub const USUAL: &str = "ownership_follows_observed_api_groups";
 /// in one row.
 pub const ELSEWHERE: &[Elsewhere] = &[
     hosted("hypershift.openshift.io", "hostedcontrolplanes"),
+    hosted("hypershift.openshift.io", "hostedcontrolplanes/status"),
+    hosted("hypershift.openshift.io", "controlplanecomponents"),
     hosted("hypershift.openshift.io", "nodepools"),
     hosted("hypershift.openshift.io", "nodepools/status"),
     hosted("hypershift.openshift.io", "awsendpointservices"),
@@ -79,6 +81,8 @@ pub const UNPROVEN: &[Unproven] = &[
     // OpenShift's own networks, which a management cluster of Kubernetes does not serve.
     unproven("config.openshift.io", "networks"),
     unproven("config.openshift.io", "infrastructures"),
+    // Kinds of a Prometheus operator, which is not here.
+    unproven("monitoring.coreos.com", "podmonitors"),
     // Private links of clouds that are not here.
     unproven("hypershift.openshift.io", "azureprivatelinkservices"),
     unproven("hypershift.openshift.io", "azureprivatelinkservices/status"),
