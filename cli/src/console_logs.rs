@@ -6,12 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use clap::{Args, Subcommand};
-use support::aws;
 
 use crate::hosted::Hosted;
-use crate::infra::aws::{Aws as Cloud, Call, Calls as _, CredentialArgs};
+use crate::infra::aws::{Aws as Cloud, Call, Calls as _, CredentialArgs, place};
 use crate::install::display::Display;
 use crate::install::{TargetArgs, runtime};
 use instances::{Instance, console, file_names, read};
@@ -109,19 +107,6 @@ async fn save(cloud: &Cloud, instance: &Instance, path: &Path) -> anyhow::Result
     let text = text.context("the console log is not base64")?;
     fs::write(path, &text).with_context(|| format!("failed to write {}", path.display()))?;
     Ok(text.len())
-}
-
-/// The region of a hosted cluster, and its name in the infrastructure.
-fn place(cluster: &HostedCluster) -> anyhow::Result<(&str, &str)> {
-    let Some(aws) = &cluster.spec.platform.aws else {
-        bail!("the hosted cluster is not on AWS: its machines have no console logs there");
-    };
-    let infra_id = cluster.spec.infra_id.as_deref();
-    let infra_id = infra_id.context("the hosted cluster has no spec.infraID yet: try again")?;
-    if !aws::is_region(&aws.region) {
-        bail!("spec.platform.aws.region {:?} is no region", aws.region);
-    }
-    Ok((&aws.region, infra_id))
 }
 
 async fn running(cloud: &Cloud, infra_id: &str) -> anyhow::Result<Vec<Instance>> {

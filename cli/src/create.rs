@@ -15,7 +15,7 @@ use cluster::Cluster;
 use kubeconfig::Kubeconfig;
 use node_pool::NodePool;
 
-use crate::infra::{CreateIam, CreateInfra};
+use crate::infra::{CreateBastion, CreateIam, CreateInfra};
 use crate::program::Program;
 
 /// What can be created.
@@ -35,6 +35,9 @@ pub(crate) enum Create {
     /// Create the identities of a hosted cluster's components in a cloud
     #[command(subcommand, arg_required_else_help = true)]
     Iam(CreateIam),
+    /// Create a host from which nodes of a hosted cluster are reached by SSH
+    #[command(subcommand, arg_required_else_help = true)]
+    Bastion(CreateBastion),
 }
 
 /// Runs `create`.
@@ -45,5 +48,6 @@ pub(crate) fn run(create: &Create, program: Program) -> anyhow::Result<()> {
         Create::Kubeconfig(kubeconfig) => kubeconfig.run(),
         Create::Infra(infra) => infra.run(),
         Create::Iam(iam) => iam.run(),
+        Create::Bastion(bastion) => bastion.run(),
     }
 }

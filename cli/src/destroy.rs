@@ -8,7 +8,7 @@ use clap::Subcommand;
 pub(crate) use cluster::Cluster;
 pub(crate) use node_pool::NodePool;
 
-use crate::infra::{DestroyIam, DestroyInfra};
+use crate::infra::{DestroyBastion, DestroyIam, DestroyInfra};
 
 /// What can be destroyed.
 #[derive(Debug, Subcommand)]
@@ -29,6 +29,9 @@ pub(crate) enum Destroy {
     /// Destroy the identities of a hosted cluster's components in a cloud
     #[command(subcommand, arg_required_else_help = true)]
     Iam(DestroyIam),
+    /// Destroy the host from which nodes of a hosted cluster are reached by SSH
+    #[command(subcommand, arg_required_else_help = true)]
+    Bastion(DestroyBastion),
 }
 
 /// Runs `destroy`.
@@ -38,5 +41,6 @@ pub(crate) fn run(destroy: &Destroy) -> anyhow::Result<()> {
         Destroy::NodePool(pool) => pool.run(),
         Destroy::Infra(infra) => infra.run(),
         Destroy::Iam(iam) => iam.run(),
+        Destroy::Bastion(bastion) => bastion.run(),
     }
 }

@@ -1,4 +1,4 @@
-//! `create` and `destroy` of infrastructure in clouds: networks, and identities of components.
+//! `create` and `destroy` of infrastructure in clouds: networks, identities of components, and bastions.
 
 pub(crate) mod aws;
 pub(crate) mod azure;
@@ -38,6 +38,14 @@ pub(crate) enum CreateIam {
     Gcp(Box<gcp::CreateIamArgs>),
 }
 
+/// The clouds in which bastions are created.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CreateBastion {
+    /// An instance in a public subnet of a cluster on AWS, with a key pair and a security group
+    #[command(after_help = include_str!("infra/aws/create_bastion.txt"))]
+    Aws(Box<aws::CreateBastionArgs>),
+}
+
 /// The clouds in which networks are destroyed.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DestroyInfra {
@@ -63,6 +71,14 @@ pub(crate) enum DestroyIam {
     Gcp(Box<gcp::DestroyIamArgs>),
 }
 
+/// The clouds in which bastions are destroyed.
+#[derive(Debug, Subcommand)]
+pub(crate) enum DestroyBastion {
+    /// The bastion of a cluster on AWS, with its key pair and its security group
+    #[command(after_help = include_str!("infra/aws/destroy_bastion.txt"))]
+    Aws(Box<aws::DestroyBastionArgs>),
+}
+
 // === impl CreateInfra ===
 
 impl CreateInfra {
@@ -86,6 +102,28 @@ impl CreateIam {
             Self::Aws(args) => args.run(),
             Self::Azure(args) => args.run(),
             Self::Gcp(args) => args.run(),
+        }
+    }
+}
+
+// === impl CreateBastion ===
+
+impl CreateBastion {
+    /// Creates it, or reports what would be created.
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Aws(args) => args.run(),
+        }
+    }
+}
+
+// === impl DestroyBastion ===
+
+impl DestroyBastion {
+    /// Destroys it, or reports what would be destroyed.
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Aws(args) => args.run(),
         }
     }
 }

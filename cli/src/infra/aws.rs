@@ -1,17 +1,21 @@
-//! Infrastructure on AWS: the network of a cluster, its hosted zones, and the identities of its components.
+//! Infrastructure on AWS: the network of a cluster, its hosted zones, the identities of its components, and a bastion.
 //!
-//! `network`, `roles`, `scope`, `signing_key`, `kind` and `rest` decide without I/O: what should exist, with names, address
-//! ranges, tags and policies, and what calls are like. `executor` and what is created and destroyed by it make the calls,
-//! through the trait [`call::Calls`]: that of `client` sends them to AWS.
+//! `network`, `bastion`, `roles`, `scope`, `signing_key`, `kind` and `rest` decide without I/O: what should exist, with names,
+//! address ranges, tags and policies, and what calls are like. `executor` and what is created and destroyed by it make the
+//! calls, through the trait [`call::Calls`]: that of `client` sends them to AWS.
 
+mod bastion;
+mod bastion_command;
 mod bucket;
 mod call;
 mod client;
 mod command;
+mod create_bastion;
 mod create_identity;
 mod create_network;
 mod create_routes;
 mod credentials;
+mod destroy_bastion;
 mod destroy_identity;
 mod destroy_network;
 mod destroy_vpc;
@@ -28,6 +32,7 @@ mod signing_key;
 mod tests;
 mod zones;
 
+pub(crate) use bastion_command::{CreateBastionArgs, DestroyBastionArgs};
 pub(crate) use bucket::Issuer;
 pub(crate) use call::{Call, Calls};
 pub(crate) use client::Aws;
@@ -40,7 +45,7 @@ pub(crate) use credentials::CredentialArgs;
 pub(crate) use destroy_network::DestroyRequest;
 pub(crate) use executor::Executor;
 pub(crate) use roles::Resources;
-pub(crate) use scope::Scope;
+pub(crate) use scope::{Scope, place};
 pub(crate) use signing_key::SigningKey;
 pub(crate) use zones::Domain;
 

@@ -27,6 +27,7 @@ mod tests;
 pub(crate) use command::{
     CreateInfraArgs, DestroyInfraArgs, ReuseArgs, Session, TransitArgs, UnneededArgs,
 };
+pub(crate) use create::Keys;
 pub(crate) use output::Output;
 pub(crate) use scope::{Place, Reused, Scope};
 

@@ -146,6 +146,7 @@ impl<C: Calls> Executor<'_, C> {
             Kind::VpcEndpoint,
             Kind::SecurityGroup,
             Kind::DhcpOptions,
+            Kind::KeyPair,
         ] {
             for item in self.owned(kind).await? {
                 let (noun, id) = (kind.noun(), kind.id(&item));
@@ -170,8 +171,13 @@ impl<C: Calls> Executor<'_, C> {
         for vpc in pass.listed("VPCs", vpcs) {
             self.delete_vpc(Kind::Vpc.id(&vpc), &zones, &mut pass).await;
         }
-        // What has no VPC any more, because a run was interrupted.
-        for kind in [Kind::InternetGateway, Kind::Address, Kind::DhcpOptions] {
+        // What has no VPC any more, because a run was interrupted, and the key pair of a bastion, which never has one.
+        for kind in [
+            Kind::InternetGateway,
+            Kind::Address,
+            Kind::DhcpOptions,
+            Kind::KeyPair,
+        ] {
             if !pass.left.is_empty() {
                 break;
             }

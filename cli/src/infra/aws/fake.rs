@@ -2,6 +2,7 @@
 
 mod ec2;
 mod global;
+mod instances;
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,6 +13,7 @@ use support::aws::{Element, Error};
 use super::call::{Call, Calls, Service, Tags};
 pub(super) use ec2::Item;
 pub(super) use global::{Bucket, Profile, Provider, Role, Zone};
+pub(super) use instances::Instance;
 
 /// What happens at one call, by its number from zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +35,7 @@ pub(super) struct Fake(Mutex<State>);
 pub(super) struct State {
     next: u32,
     pub(super) items: BTreeMap<String, Item>,
+    pub(super) instances: BTreeMap<String, Instance>,
     pub(super) zones: BTreeMap<String, Zone>,
     pub(super) roles: BTreeMap<String, Role>,
     pub(super) profiles: BTreeMap<String, Profile>,
@@ -129,7 +132,12 @@ impl State {
             .collect();
         let zones = self.zones.iter();
         names.extend(zones.map(|(id, zone)| (id.clone(), zone.name.clone())));
+        let instances = self.instances.iter();
+        names.extend(instances.map(|(id, _)| (id.clone(), "instance".to_owned())));
         let mut lines: Vec<_> = self.items.values().map(|it| format!("{it:?}")).collect();
+        // AWS shows those that are terminated for an hour.
+        let instances = self.instances.values().filter(|it| it.is_there());
+        lines.extend(instances.map(|it| format!("{it:?}")));
         lines.extend(self.zones.values().map(|it| format!("{it:?}")));
         lines.extend(self.roles.iter().map(|it| format!("{it:?}")));
         lines.extend(self.profiles.iter().map(|it| format!("{it:?}")));

@@ -17,6 +17,7 @@ pub(crate) enum Kind {
     RouteTable,
     VpcEndpoint,
     SecurityGroup,
+    KeyPair,
 }
 
 /// What calls of a kind are like.
@@ -39,7 +40,7 @@ struct Facts {
 
 impl Kind {
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Vpc,
         Self::DhcpOptions,
         Self::InternetGateway,
@@ -49,6 +50,7 @@ impl Kind {
         Self::RouteTable,
         Self::VpcEndpoint,
         Self::SecurityGroup,
+        Self::KeyPair,
     ];
 
     #[rustfmt::skip]
@@ -90,6 +92,10 @@ impl Kind {
             Self::SecurityGroup => [
                 "security group", "DescribeSecurityGroups", "securityGroupInfo", "groupId", "GroupId",
                 "CreateSecurityGroup", "groupId", "security-group", "DeleteSecurityGroup",
+            ],
+            Self::KeyPair => [
+                "key pair", "DescribeKeyPairs", "keySet", "keyPairId", "KeyPairId", "ImportKeyPair", "keyPairId", "key-pair",
+                "DeleteKeyPair",
             ],
         })
     }

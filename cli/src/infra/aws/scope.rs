@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::{Context as _, bail};
+use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use support::aws::{Element, is_region, partition};
 
 use super::call::Tags;
@@ -97,6 +99,19 @@ impl Scope {
     }
 }
 
+/// The region of a hosted cluster, and its name in the infrastructure.
+pub(crate) fn place(cluster: &HostedCluster) -> anyhow::Result<(&str, &str)> {
+    let Some(aws) = &cluster.spec.platform.aws else {
+        bail!("the hosted cluster is not on AWS: it has no instances there");
+    };
+    let infra_id = cluster.spec.infra_id.as_deref();
+    let infra_id = infra_id.context("the hosted cluster has no spec.infraID yet: try again")?;
+    if !is_region(&aws.region) {
+        bail!("spec.platform.aws.region {:?} is no region", aws.region);
+    }
+    Ok((&aws.region, infra_id))
+}
+
 /// The tags that a response has: elements with a key and a value each, which services spell in two ways.
 pub(crate) fn tags(elements: &[Element]) -> Tags {
     let either = |tag: &Element, names: [&str; 2]| {
@@ -136,6 +151,46 @@ mod tests {
         assert!(!scope.owns(&shared) && scope.may_change(&tags));
         let other = new("a-x2", "us-east-1").unwrap();
         assert!(!other.may_change(&tags) && other.may_change(&Tags::new()));
+    }
+
+    #[test]
+    fn places_are_those_of_clusters_on_aws() {
+        let place_of = |spec: &serde_json::Value| {
+            let mut cluster = crate::hosted::bare_cluster("a");
+            for (field, value) in spec.as_object().unwrap() {
+                cluster["spec"][field] = value.clone();
+            }
+            let cluster: HostedCluster = serde_json::from_value(cluster).unwrap();
+            let found = place(&cluster).map(|(region, id)| format!("{region} {id}"));
+            found.map_err(|error| error.to_string())
+        };
+        let aws = |region: &str| {
+            serde_json::json!({ "type": "AWS", "aws": { "region": region, "rolesRef": {
+                "ingressARN": "", "imageRegistryARN": "", "storageARN": "", "networkARN": "",
+                "kubeCloudControllerARN": "", "nodePoolManagementARN": "", "controlPlaneOperatorARN": "",
+            } } })
+        };
+        for (spec, expected) in [
+            (
+                serde_json::json!({ "infraID": "a-x1", "platform": aws("eu-west-1") }),
+                Ok("eu-west-1 a-x1"),
+            ),
+            (
+                serde_json::json!({ "platform": aws("eu-west-1") }),
+                Err("no spec.infraID"),
+            ),
+            (
+                serde_json::json!({ "infraID": "a-x1", "platform": aws("x/y") }),
+                Err("is no region"),
+            ),
+            (serde_json::json!({ "infraID": "a-x1" }), Err("not on AWS")),
+        ] {
+            match (place_of(&spec), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, expected),
+                (Err(error), Err(part)) => assert!(error.contains(part), "{error}"),
+                (found, expected) => panic!("{found:?} is not {expected:?}"),
+            }
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What is created and destroyed, call by call, and what is left when a command is killed at any of them.
 
+mod bastion;
+
 use std::sync::LazyLock;
 use std::time::Duration;
 

@@ -8,7 +8,7 @@ use support::rest::Client;
 
 use super::REGION;
 use super::api::Api;
-use super::create::CreateRequest;
+use super::create::{CreateRequest, Keys};
 use super::executor::Executor;
 use super::output::Output;
 use super::scope::{Place, Reused, Scope};
@@ -68,8 +68,8 @@ pub(crate) struct TransitArgs {
     #[arg(long)]
     pub(crate) transit_gateway_global_routing: bool,
 
-    /// Replace the API keys of the service IDs of an earlier run, which cannot be read again. Components of a cluster that has
-    /// them lose access
+    /// Replace all API keys of the service IDs of an earlier run, which cannot be read again. Components of a cluster that has
+    /// them lose access. Not needed to continue after an interruption
     #[arg(long)]
     pub(crate) recreate_secrets: bool,
 }
@@ -106,8 +106,8 @@ pub(crate) struct CreateInfraArgs {
     #[command(flatten)]
     transit: TransitArgs,
 
-    /// File for the description of the infrastructure in JSON, with API keys; also written if the command fails. API keys that
-    /// it has already are kept [default: standard output]
+    /// File for the description of the infrastructure in JSON, with API keys; each key is written as soon as it exists. Keys
+    /// that the file has already are kept, and those that an interruption lost are replaced [default: standard output]
     #[arg(long, value_name = "FILE")]
     output_file: Option<PathBuf>,
 }
@@ -222,7 +222,11 @@ impl TransitArgs {
             },
             gateway_location: self.transit_gateway_location.clone(),
             global_routing: self.transit_gateway_global_routing,
-            recreate_secrets: self.recreate_secrets,
+            keys: if self.recreate_secrets {
+                Keys::ReplaceAll
+            } else {
+                Keys::Keep
+            },
         }
     }
 }
@@ -277,7 +281,8 @@ impl CreateInfraArgs {
             if self.cluster.dry_run {
                 return executor.report(&request, &output).await;
             }
-            let result = Box::pin(executor.create(&request, &mut output)).await;
+            let record = |output: &Output| output.record(path);
+            let result = Box::pin(executor.create(&request, &mut output, &record)).await;
             // Also after a failure: it may have the only copy of API keys.
             let written = match path {
                 Some(path) => output.write(path),

@@ -8,7 +8,7 @@ use super::api::{Api, Workspace};
 use super::executor::{Executor, id, required, text};
 use super::lookup::{ACTIVE, Zone};
 use super::output::Output;
-use super::policies::Credentials;
+use super::policies::{Credentials, Resources};
 use super::regions;
 use super::scope::{Reused, Scope};
 
@@ -24,8 +24,23 @@ pub(crate) struct CreateRequest {
     pub(crate) gateway_location: String,
     /// Whether the gateway is global also where it need not be.
     pub(crate) global_routing: bool,
-    pub(crate) recreate_secrets: bool,
+    pub(crate) keys: Keys,
 }
+
+/// What is done about API keys of an earlier run, which cannot be read again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keys {
+    /// Those whose Secrets are not known are an error, because a cluster may have them, unless the output says that they were
+    /// lost in an interruption.
+    Keep,
+    /// Those whose Secrets are not known are replaced: no cluster has them.
+    ReplaceUnknown,
+    /// All are replaced.
+    ReplaceAll,
+}
+
+/// Writes down what is known so far.
+pub(crate) type Record<'a> = &'a dyn Fn(&Output) -> anyhow::Result<()>;
 
 /// What there is before anything is created.
 pub(super) struct Found {
@@ -56,11 +71,13 @@ impl CreateRequest {
 }
 
 impl<C: Calls> Executor<'_, C> {
-    /// Creates what is missing. `output` has what is known so far also if this fails: it may have the only copy of API keys.
+    /// Creates what is missing. `output` has what is known so far also if this fails: it may have the only copy of API keys, so
+    /// it is recorded before and after each of them is created.
     pub(crate) async fn create(
         &self,
         request: &CreateRequest,
         output: &mut Output,
+        record: Record<'_>,
     ) -> anyhow::Result<()> {
         let found = Box::pin(self.look(request, output)).await?;
         let vpc = Box::pin(self.create_vpc(&found, output)).await?;
@@ -68,7 +85,13 @@ impl<C: Calls> Executor<'_, C> {
         let workspace = Box::pin(self.create_workspace(&found, output)).await?;
         Box::pin(self.create_gateway(request, &found, &vpc, &workspace, output)).await?;
         Box::pin(self.create_dhcp_server(&workspace, output)).await?;
-        Box::pin(self.create_credentials(request, &found, &workspace, output)).await
+        let resources = Resources {
+            account: found.account,
+            group: found.group,
+            workspace: workspace.id,
+            internet_services: found.zone.instance,
+        };
+        Box::pin(self.create_credentials(request, &resources, output, record)).await
     }
 
     /// Reports what exists and what would be created.

@@ -1,14 +1,14 @@
 //! Creates a service ID with policies and an API key for each component.
 //!
 //! An API key can be read only once: keys whose Secrets are not known are not replaced unless that is asked for, because a
-//! cluster may use them.
+//! cluster may use them. That a key is about to be created is recorded before, and its Secret after: so it is known of a key
+//! that an interruption lost that no cluster uses it.
 
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 use support::rest::Calls;
 
-use super::api::Workspace;
-use super::create::{CreateRequest, Found};
+use super::create::{CreateRequest, Keys, Record};
 use super::executor::{Executor, id, required};
 use super::output::{Output, secret};
 use super::policies::{Credentials, Resources, grants_same};
@@ -29,8 +29,9 @@ impl<C: Calls> Executor<'_, C> {
             let Some(service_id) = self.own_service_id(account, credentials).await? else {
                 continue;
             };
-            let is_known = request.recreate_secrets || output.secret(credentials).is_some();
-            if is_known {
+            let is_known = output.secret(credentials).is_some();
+            let is_lost = output.is_pending(credentials);
+            if is_known || is_lost || request.keys != Keys::Keep {
                 continue;
             }
             let name = self.scope.service_id(credentials.suffix());
@@ -52,34 +53,38 @@ impl<C: Calls> Executor<'_, C> {
     pub(super) async fn create_credentials(
         &self,
         request: &CreateRequest,
-        found: &Found,
-        workspace: &Workspace,
+        resources: &Resources,
         output: &mut Output,
+        record: Record<'_>,
     ) -> anyhow::Result<()> {
-        let resources = Resources {
-            account: found.account.clone(),
-            group: found.group.clone(),
-            workspace: workspace.id.clone(),
-            internet_services: found.zone.instance.clone(),
-        };
+        let account = &resources.account;
         for credentials in Credentials::ALL {
-            let known = output.secret(credentials).is_some() && !request.recreate_secrets;
-            let key = Box::pin(self.create_component(credentials, &resources, known)).await?;
-            if let Some(key) = key {
-                let secret = secret(self.scope, &request.namespace, credentials, &key);
-                output.set_secret(credentials, secret);
+            let name = self.scope.service_id(credentials.suffix());
+            let what = format!("API key of service ID {name}");
+            let iam_id = Box::pin(self.create_service_id(credentials, resources)).await?;
+            let is_known = output.secret(credentials).is_some();
+            let keeps = is_known && request.keys != Keys::ReplaceAll;
+            if keeps && !self.find_api_keys(account, &iam_id).await?.is_empty() {
+                self.say(&format!("{what}: exists"));
+                continue;
             }
+            output.expect_key(credentials);
+            record(output)?;
+            let key = self.create_key(account, &iam_id, &name).await?;
+            let secret = secret(self.scope, &request.namespace, credentials, &key);
+            output.set_secret(credentials, secret);
+            record(output)?;
+            self.say(&format!("{what}: created"));
         }
         Ok(())
     }
 
-    /// The new API key of a component, unless the one that exists is known.
-    async fn create_component(
+    /// The IAM ID of a component's service ID, which has its policies.
+    async fn create_service_id(
         &self,
         credentials: Credentials,
         resources: &Resources,
-        is_known: bool,
-    ) -> anyhow::Result<Option<String>> {
+    ) -> anyhow::Result<String> {
         let account = &resources.account;
         let name = self.scope.service_id(credentials.suffix());
         let what = format!("service ID {name}");
@@ -97,13 +102,7 @@ impl<C: Calls> Executor<'_, C> {
             let what = format!("policy of {what}");
             self.ensure(&what, find, &create).await?;
         }
-        if is_known && !self.find_api_keys(account, &iam_id).await?.is_empty() {
-            self.say(&format!("API key of {what}: exists"));
-            return Ok(None);
-        }
-        let key = self.create_key(account, &iam_id, &name).await?;
-        self.say(&format!("API key of {what}: created"));
-        Ok(Some(key))
+        Ok(iam_id)
     }
 
     /// The policies of a service ID, by its IAM ID.

@@ -1,6 +1,6 @@
 //! What is written about an infrastructure: the file of `--infra-json`. It has API keys.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -41,6 +41,9 @@ pub(crate) struct Output {
     pub(crate) stats: Stats,
     /// Complete Secrets.
     pub(crate) secrets: BTreeMap<String, Value>,
+    /// Components whose API keys were requested and not written down yet: if they have any, these are lost.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) pending_keys: BTreeSet<String>,
 }
 
 /// How long things have taken, and their states.
@@ -110,6 +113,7 @@ impl Output {
                 );
             }
             output.secrets = earlier.secrets;
+            output.pending_keys = earlier.pending_keys;
         }
         Ok(output)
     }
@@ -141,6 +145,15 @@ impl Output {
         written.with_context(|| format!("failed to write {}", path.display()))
     }
 
+    /// Writes what is known so far to a file that a later run can continue with. What cannot be read again is written once, at
+    /// the end.
+    pub(super) fn record(&self, path: Option<&Path>) -> anyhow::Result<()> {
+        match path.filter(|path| is_regular(path) || !path.exists()) {
+            Some(path) => self.write(path),
+            None => Ok(()),
+        }
+    }
+
     /// As a document.
     pub(super) fn text(&self) -> anyhow::Result<String> {
         let mut text = serde_json::to_string_pretty(self)?;
@@ -156,6 +169,18 @@ impl Output {
 
     pub(super) fn set_secret(&mut self, credentials: Credentials, secret: Value) {
         self.secrets.insert(credentials.field().to_owned(), secret);
+        self.pending_keys.remove(credentials.field());
+    }
+
+    /// Notes that a component gets a new API key. The Secret with an earlier one is of no use any more.
+    pub(super) fn expect_key(&mut self, credentials: Credentials) {
+        self.secrets.remove(credentials.field());
+        self.pending_keys.insert(credentials.field().to_owned());
+    }
+
+    /// Whether a run was interrupted before it could write down the API key of a component.
+    pub(super) fn is_pending(&self, credentials: Credentials) -> bool {
+        self.pending_keys.contains(credentials.field())
     }
 }
 
@@ -231,6 +256,18 @@ mod tests {
         let next = Output::continued(&scope_a, Some(path.as_path())).unwrap();
         assert_eq!(next.secret(Credentials::Ingress), Some(&written));
         assert_eq!(next.secret(Credentials::Storage), None);
+        // An interruption is noted with what is left of the Secrets.
+        let mut replacing = next.clone();
+        replacing.expect_key(Credentials::Ingress);
+        replacing.record(Some(path.as_path())).unwrap();
+        let interrupted = Output::continued(&scope_a, Some(path.as_path())).unwrap();
+        assert!(interrupted.is_pending(Credentials::Ingress));
+        assert_eq!(interrupted.secret(Credentials::Ingress), None);
+        replacing.set_secret(Credentials::Ingress, written.clone());
+        assert!(!replacing.is_pending(Credentials::Ingress));
+        // What is no file is written once.
+        replacing.record(Some(Path::new("/dev/null"))).unwrap();
+        replacing.record(None).unwrap();
         let other = Output::continued(&scope("b-x2", "b"), Some(path.as_path()));
         let error = other.err().unwrap().to_string();
         assert!(error.contains("describes infrastructure a-x1"), "{error}");

@@ -4,6 +4,7 @@ mod faults;
 mod refused;
 mod reused;
 
+use std::cell::RefCell;
 use std::sync::LazyLock;
 
 use fake_clouds::Fake;
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use support::ibm_cloud::{ApiKey, Endpoints};
 
 use super::api::Api;
-use super::create::CreateRequest;
+use super::create::{CreateRequest, Keys};
 use super::executor::Executor;
 use super::policies::Credentials;
 use super::scope::tests::scope;
@@ -40,7 +41,7 @@ fn request() -> CreateRequest {
         reused: Reused::default(),
         gateway_location: REGION.to_owned(),
         global_routing: false,
-        recreate_secrets: false,
+        keys: Keys::Keep,
     }
 }
 
@@ -78,8 +79,29 @@ impl Cluster {
     ) -> (Output, anyhow::Result<()>) {
         let mut output = Output::new(&self.scope);
         let executor = self.executor(fake);
-        let result = executor.create(request, &mut output).await;
+        let record = |_: &Output| anyhow::Ok(());
+        let result = executor.create(request, &mut output, &record).await;
         (output, result)
+    }
+
+    /// Creates all as a command with an output file does. What is in the file is there after a kill, too.
+    async fn attempt_with_file(
+        &self,
+        fake: &Fake<IbmCloud>,
+        keys: Keys,
+        file: &RefCell<Option<Output>>,
+    ) -> anyhow::Result<()> {
+        let mut output = file
+            .borrow()
+            .clone()
+            .unwrap_or_else(|| Output::new(&self.scope));
+        let record = |output: &Output| {
+            *file.borrow_mut() = Some(output.clone());
+            anyhow::Ok(())
+        };
+        let request = CreateRequest { keys, ..request() };
+        let executor = self.executor(fake);
+        executor.create(&request, &mut output, &record).await
     }
 
     async fn create(&self, fake: &Fake<IbmCloud>) -> Output {
@@ -107,6 +129,25 @@ impl Cluster {
         let bucket = format!("{registry}-us-south-1");
         cloud.add_bucket(&instance, &bucket, REGION, &["docker/a b", "docker/c"]);
     }
+}
+
+/// Fails unless the Secrets have exactly the API keys that exist.
+fn assert_secrets_are_valid(fake: &Fake<IbmCloud>, output: &Output, when: &str) {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let state = fake.state();
+    let keys = state.cloud.all(Kind::ApiKey);
+    let mut keys: Vec<_> = keys
+        .map(|key| format!("secret-of-{}", text(&key["id"])))
+        .collect();
+    let secrets = output.secrets.values();
+    let mut found: Vec<_> = secrets
+        .map(|secret| text(&secret["stringData"]["ibmcloud_api_key"]))
+        .collect();
+    keys.sort();
+    found.sort();
+    assert_eq!(found, keys, "{when}");
+    assert_eq!(found.len(), Credentials::ALL.len(), "{when}");
+    assert!(output.pending_keys.is_empty(), "{when}");
 }
 
 /// The calls that write, with their documents.
@@ -251,7 +292,9 @@ async fn a_second_run_changes_nothing_and_destruction_leaves_nothing() {
     fake.set_fault(None);
     // With the Secrets of the first run.
     let executor = cluster.executor(&fake);
-    executor.create(&request(), &mut output).await.unwrap();
+    let record = |_: &Output| anyhow::Ok(());
+    let again = executor.create(&request(), &mut output, &record).await;
+    again.unwrap();
     assert_eq!(fake.writes(), [""; 0]);
     assert_eq!(fake.snapshot(), snapshot);
     cluster.leave(&fake);
@@ -271,7 +314,7 @@ async fn api_keys_are_only_replaced_if_that_is_asked_for() {
     assert!(error.contains("--recreate-secrets"), "{error}");
     assert_eq!(fake.writes(), [""; 0]);
     let recreate = CreateRequest {
-        recreate_secrets: true,
+        keys: Keys::ReplaceAll,
         ..request()
     };
     let (second, result) = cluster.attempt(&fake, &recreate).await;

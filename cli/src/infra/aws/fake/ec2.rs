@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use support::aws::Error;
 
 use super::{State, refused, tags_xml, xml};
@@ -17,7 +19,7 @@ pub(in crate::infra::aws) struct Item {
     fields: BTreeMap<&'static str, String>,
     /// Gateways by destination, of a route table.
     routes: BTreeMap<String, String>,
-    /// Subnets of a route table, route tables of an endpoint, the VPC of a gateway.
+    /// Subnets of a route table, route tables of an endpoint, the VPC of a gateway, address ranges that a group lets in by SSH.
     members: BTreeSet<String>,
 }
 
@@ -30,6 +32,11 @@ impl Item {
 
     fn field(&self, name: &str) -> &str {
         self.fields.get(name).map_or("", String::as_str)
+    }
+
+    /// As a user may leave a route table.
+    pub(in crate::infra::aws) fn clear_routes(&mut self) {
+        self.routes.clear();
     }
 
     fn uses(&self, id: &str) -> bool {
@@ -47,6 +54,18 @@ impl Item {
             Kind::InternetGateway => {
                 let members = members.map(|vpc| xml("item", &xml("vpcId", vpc)));
                 text.push_str(&xml("attachmentSet", &members.collect::<String>()));
+            }
+            Kind::SecurityGroup => {
+                let rule = |cidr: &String| {
+                    let range = xml("item", &xml("cidrIp", cidr));
+                    let port = [xml("fromPort", "22"), xml("toPort", "22")].concat();
+                    let protocol = xml("ipProtocol", "tcp");
+                    xml("item", &[protocol, port, xml("ipRanges", &range)].concat())
+                };
+                text.push_str(&xml(
+                    "ipPermissions",
+                    &members.map(rule).collect::<String>(),
+                ));
             }
             Kind::RouteTable => {
                 let routes = self.routes.iter().map(|(destination, gateway)| {
@@ -100,6 +119,7 @@ impl State {
                 item.fields.insert("state", "deleted".to_owned());
             }
         }
+        self.pass_time_of_instances();
         // AWS shows them for an hour; endpoints are gone at once.
         self.items
             .retain(|_, it| it.kind != Kind::VpcEndpoint || it.field("state") != "deleting");
@@ -111,6 +131,7 @@ impl State {
                 return self.describe(kind, call);
             }
             if call.action == kind.spelling()[3] {
+                self.check_name(kind, call)?;
                 return Ok(self.create(kind, call));
             }
             if call.action == kind.delete("").action {
@@ -183,8 +204,20 @@ impl State {
                 endpoint.members.extend(tables);
                 Ok(String::new())
             }
-            // No test has instances or endpoint services.
-            _ => Ok(String::new()),
+            "AuthorizeSecurityGroupIngress" => {
+                let cidr = call.get("IpPermissions.1.IpRanges.1.CidrIp").to_owned();
+                let group = self.item(call, call.get("GroupId"))?;
+                if !group.members.insert(cidr) {
+                    return Err(refused(call, 400, "InvalidPermission.Duplicate"));
+                }
+                Ok(String::new())
+            }
+            "RevokeSecurityGroupIngress" => {
+                self.item(call, call.get("GroupId"))?.members.clear();
+                Ok(String::new())
+            }
+            // No test has endpoint services.
+            _ => self.instance_call(call),
         }
     }
 
@@ -202,6 +235,27 @@ impl State {
         let item = self.item(call, call.get(id))?;
         item.fields.insert(name, value.to_owned());
         Ok(String::new())
+    }
+
+    /// Names of security groups and of key pairs are taken once.
+    fn check_name(&self, kind: Kind, call: &Call) -> Result<(), Error> {
+        let (parameter, field, code) = match kind {
+            Kind::SecurityGroup => ("GroupName", "groupName", "InvalidGroup.Duplicate"),
+            Kind::KeyPair => ("KeyName", "keyName", "InvalidKeyPair.Duplicate"),
+            _ => return Ok(()),
+        };
+        let name = call.get(parameter);
+        let mut others = self.items.values().filter(|it| it.kind == kind);
+        if !name.is_empty() && others.any(|it| it.field(field) == name) {
+            return Err(refused(call, 400, code));
+        }
+        Ok(())
+    }
+
+    /// The VPC of a subnet.
+    pub(super) fn vpc_of(&self, subnet: &str) -> String {
+        let subnet = self.items.get(subnet);
+        subnet.map_or_else(String::new, |it| it.field("vpcId").to_owned())
     }
 
     fn describe(&mut self, kind: Kind, call: &Call) -> Result<String, Error> {
@@ -248,17 +302,25 @@ impl State {
             ("SubnetId", "subnetId"),
             ("AllocationId", "allocationId"),
             ("ServiceName", "serviceName"),
+            ("GroupName", "groupName"),
+            ("KeyName", "keyName"),
             ("DhcpConfiguration.1.Value.1", "domain"),
         ] {
             if !call.get(parameter).is_empty() {
                 item.fields.insert(element, call.get(parameter).to_owned());
             }
         }
+        if kind == Kind::KeyPair {
+            let key = STANDARD.decode(call.get("PublicKeyMaterial")).unwrap();
+            let key = format!(
+                "{} {}",
+                String::from_utf8(key).unwrap(),
+                call.get("KeyName")
+            );
+            item.fields.insert("publicKey", key);
+        }
         if kind == Kind::NatGateway {
-            let subnet = self.items.get(call.get("SubnetId"));
-            let vpc = subnet
-                .map(|subnet| subnet.field("vpcId").to_owned())
-                .unwrap_or_default();
+            let vpc = self.vpc_of(call.get("SubnetId"));
             item.fields.insert("vpcId", vpc);
             item.fields.insert("state", "available".to_owned());
         }
@@ -297,7 +359,7 @@ impl State {
                 && it.field("vpcId") == vpc
                 && it.field("state") != "deleted"
         });
-        if has_addresses {
+        if has_addresses || self.has_instances(&vpc) {
             return Err(refused(call, 400, "DependencyViolation"));
         }
         let gateway = self.item(call, call.get("InternetGatewayId"))?;
@@ -334,8 +396,10 @@ impl State {
             Kind::RouteTable | Kind::InternetGateway => !item.members.is_empty(),
             _ => false,
         };
+        let has_instances = self.has_instances(id);
         let mut others = self.items.iter().filter(|(other, _)| *other != id);
         let is_used = match kind {
+            _ if has_instances => true,
             // Its main route table goes with it.
             Kind::Vpc => others.any(|(_, it)| it.uses(id) && !it.members.contains("main")),
             Kind::Address => others.any(|(_, it)| {

@@ -13,15 +13,7 @@ fn faults(at: usize) -> [Fault; 3] {
     ]
 }
 
-/// What a user asks for after an interruption: API keys that were not written are lost.
-fn again() -> CreateRequest {
-    CreateRequest {
-        recreate_secrets: true,
-        ..request()
-    }
-}
-
-/// The same state as without a fault, and nothing twice.
+/// The same state as without a fault, and nothing twice: of a command with a file, in which each API key is written down.
 #[tokio::test]
 async fn creation_continues_where_it_was_interrupted() {
     let cluster = Cluster::new("a-x1", "a");
@@ -31,15 +23,75 @@ async fn creation_continues_where_it_was_interrupted() {
     for at in 0..reference.count() {
         for fault in faults(at) {
             let fake = account();
+            let file = RefCell::new(None);
             fake.set_fault(Some(fault));
-            let (_, killed) = cluster.attempt(&fake, &request()).await;
+            let killed = cluster.attempt_with_file(&fake, Keys::Keep, &file).await;
             let may_succeed = matches!(fault, Fault::Lost(_));
             assert!(killed.is_err() || may_succeed, "{fault:?}");
             fake.set_fault(None);
-            let (output, result) = cluster.attempt(&fake, &again()).await;
+            let result = cluster.attempt_with_file(&fake, Keys::Keep, &file).await;
             result.unwrap_or_else(|error| panic!("{fault:?}: {error:#}"));
             assert_eq!(fake.snapshot(), expected, "{fault:?}");
-            assert_eq!(output.secrets.len(), 5, "{fault:?}");
+            let output = file.into_inner().unwrap();
+            assert_secrets_are_valid(&fake, &output, &format!("{fault:?}"));
+        }
+    }
+}
+
+/// The same of `create cluster powervs`, which has no file: keys that were not written down are replaced.
+#[tokio::test]
+async fn a_cluster_is_continued_without_a_file_and_without_a_flag() {
+    let cluster = Cluster::new("a-x1", "a");
+    let reference = account();
+    cluster.create(&reference).await;
+    let expected = reference.snapshot();
+    let request = CreateRequest {
+        keys: Keys::ReplaceUnknown,
+        ..request()
+    };
+    for at in 0..reference.count() {
+        for fault in faults(at) {
+            let fake = account();
+            fake.set_fault(Some(fault));
+            drop(cluster.attempt(&fake, &request).await);
+            fake.set_fault(None);
+            let (output, result) = cluster.attempt(&fake, &request).await;
+            result.unwrap_or_else(|error| panic!("{fault:?}: {error:#}"));
+            assert_eq!(fake.snapshot(), expected, "{fault:?}");
+            assert_secrets_are_valid(&fake, &output, &format!("{fault:?}"));
+        }
+    }
+}
+
+/// The Secret of a key that is about to be replaced is not taken for that of the new key.
+#[tokio::test]
+async fn an_interrupted_replacement_of_api_keys_is_continued_without_the_flag() {
+    let cluster = Cluster::new("a-x1", "a");
+    let reference = account();
+    let file = RefCell::new(None);
+    let keep = Keys::Keep;
+    let created = cluster.attempt_with_file(&reference, keep, &file).await;
+    created.unwrap();
+    let expected = reference.snapshot();
+    reference.set_fault(None);
+    let all = Keys::ReplaceAll;
+    let replaced = cluster.attempt_with_file(&reference, all, &file).await;
+    replaced.unwrap();
+    assert_eq!(reference.snapshot(), expected);
+    for at in 0..reference.count() {
+        for fault in faults(at) {
+            let fake = account();
+            let file = RefCell::new(None);
+            let created = cluster.attempt_with_file(&fake, keep, &file).await;
+            created.unwrap();
+            fake.set_fault(Some(fault));
+            drop(cluster.attempt_with_file(&fake, all, &file).await);
+            fake.set_fault(None);
+            let result = cluster.attempt_with_file(&fake, keep, &file).await;
+            result.unwrap_or_else(|error| panic!("{fault:?}: {error:#}"));
+            assert_eq!(fake.snapshot(), expected, "{fault:?}");
+            let output = file.into_inner().unwrap();
+            assert_secrets_are_valid(&fake, &output, &format!("{fault:?}"));
         }
     }
 }

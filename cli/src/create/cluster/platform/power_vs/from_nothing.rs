@@ -1,5 +1,7 @@
 //! Creates the infrastructure that no file describes.
 
+use anyhow::bail;
+use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use serde_json::{Value, json};
 
 use super::{CREDENTIALS, CommonArgs, Infrastructure, Options, Parts, PowerVsArgs, RunArgs};
@@ -7,8 +9,9 @@ use crate::Usage;
 use crate::create::cluster::run::{refuse_existing, say_how_to_continue};
 use crate::hosted::Hosted;
 use crate::infra::aws::Domain;
-use crate::infra::power_vs::{Output, Place, REGION, Scope, Session};
+use crate::infra::power_vs::{Keys, Output, Place, REGION, Scope, Session};
 use crate::install::display::Display;
+use crate::listed;
 
 /// What stands for the name of the infrastructure in checks, if no flag names it.
 const NO_NAME: &str = "a-00000";
@@ -79,14 +82,17 @@ impl PowerVsArgs {
         refuse_existing(&hosted, common).await?;
         let display = Display::new(run.quiet);
         let executor = session.executor(&display);
-        let request = self.transit.request(&common.namespace, &self.reuse);
+        let mut request = self.transit.request(&common.namespace, &self.reuse);
+        request.keys = keys(&hosted, &options.infra_id, request.keys).await?;
         let mut output = Output::new(&session.scope);
         if run.dry_run {
             Box::pin(executor.report(&request, &output)).await?;
             return Ok(None);
         }
         say_how_to_continue(&display, &options.infra_id);
-        Box::pin(executor.create(&request, &mut output)).await?;
+        // Its Secrets have the keys when it is created; those of an interrupted run are replaced.
+        let record = |_: &Output| anyhow::Ok(());
+        Box::pin(executor.create(&request, &mut output, &record)).await?;
         let infra = Infrastructure::made(&output)?;
         self.parts_of(common, &infra).map(Some)
     }
@@ -97,5 +103,69 @@ impl Infrastructure {
     fn made(output: &Output) -> anyhow::Result<Self> {
         let value: Value = serde_json::to_value(output)?;
         Ok(serde_json::from_value(value)?)
+    }
+}
+
+/// What is done about API keys of an interrupted run: no cluster has them unless it has the infrastructure. A user who may not
+/// list all clusters has to say that they may be replaced.
+async fn keys(hosted: &Hosted, infra_id: &str, asked: Keys) -> anyhow::Result<Keys> {
+    if asked != Keys::Keep {
+        return Ok(asked);
+    }
+    let clusters = listed::objects::<HostedCluster>(hosted.client().clone(), None).await;
+    let Ok(clusters) = clusters else {
+        return Ok(asked);
+    };
+    let mut clusters = clusters.iter();
+    let Some(user) = clusters.find(|it| it.data["spec"]["infraID"] == infra_id) else {
+        return Ok(Keys::ReplaceUnknown);
+    };
+    let part = |part: &Option<String>| part.clone().unwrap_or_default();
+    bail!(
+        "HostedCluster {}/{} has infrastructure {infra_id}: nothing was changed. Choose another --infra-id",
+        part(&user.metadata.namespace),
+        part(&user.metadata.name)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use support::testing::{Answer, Expect, Scenario};
+
+    use super::*;
+    use crate::hosted::bare_cluster;
+
+    const CLUSTERS: &str = "/apis/hypershift.openshift.io/v1beta1/hostedclusters";
+
+    #[tokio::test]
+    async fn api_keys_are_only_replaced_if_no_cluster_can_have_them() {
+        let cluster = |infra_id: &str| {
+            let mut cluster = bare_cluster("b");
+            cluster["spec"]["infraID"] = json!(infra_id);
+            Answer::list(&[cluster])
+        };
+        for (answer, expected) in [
+            (cluster("b-x2"), Some(Keys::ReplaceUnknown)),
+            (Answer::list(&[]), Some(Keys::ReplaceUnknown)),
+            (cluster("a-x1"), None),
+            (Answer::error(403, "Forbidden"), Some(Keys::Keep)),
+        ] {
+            let scenario = Scenario::new([Expect::get(CLUSTERS).answer(answer)]);
+            let hosted = Hosted::new(scenario.client());
+            match (keys(&hosted, "a-x1", Keys::Keep).await, expected) {
+                (Ok(found), expected) => assert_eq!(Some(found), expected),
+                (Err(error), expected) => {
+                    assert_eq!(expected, None, "{error}");
+                    let error = error.to_string();
+                    assert!(error.contains("HostedCluster clusters/b"), "{error}");
+                }
+            }
+            scenario.finish();
+        }
+        let scenario = Scenario::new([]);
+        let hosted = Hosted::new(scenario.client());
+        let found = keys(&hosted, "a-x1", Keys::ReplaceAll).await.unwrap();
+        assert_eq!(found, Keys::ReplaceAll);
+        scenario.finish();
     }
 }
