@@ -270,6 +270,9 @@ impl<H, O, P: Provider> Controller<'_, H, O, P> {
         if let Some(rest) = self.rest(&name, input).await {
             return Ok(Action::requeue(rest));
         }
+        if self.hold(hcp, true).await? {
+            return Ok(Action::requeue(POLL_INTERVAL));
+        }
         let Pass {
             metadata,
             status,
