@@ -316,6 +316,10 @@ impl<H, O, P: Provider> Controller<'_, H, O, P> {
         }
         match self.provider.remove(hcp, live, &siblings).await {
             Removed::Done => {
+                if siblings.is_empty() {
+                    // Without an endpoint, they lead nowhere, and hide the public names of a cluster that is public now.
+                    self.externals(Vec::new()).await?;
+                }
                 let change = json!({ "metadata": { "finalizers": finalizers } });
                 self.merge(live, Part::Main, change).await?;
                 let deleted = Memory {
