@@ -400,3 +400,6 @@ fn resource<P: Provider>() -> ApiResource {
 fn is_deleting(metadata: &ObjectMeta) -> bool {
     metadata.deletion_timestamp.is_some()
 }
+
+#[cfg(test)]
+mod tests;
