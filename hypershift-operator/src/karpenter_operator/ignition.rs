@@ -5,6 +5,8 @@
 //! configured keeps what it has, so that its nodes can be replaced.
 
 mod class;
+#[cfg(test)]
+mod fixtures;
 mod kubelet_maps;
 mod release;
 mod shared;
