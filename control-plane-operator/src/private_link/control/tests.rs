@@ -24,7 +24,7 @@ const LINK: &str = "/apis/hypershift.openshift.io/v1beta1/namespaces/clusters-on
 const SERVICES: &str = "/api/v1/namespaces/clusters-one/services";
 const KUBECONFIG: &str = "/api/v1/namespaces/clusters-one/secrets/service-network-admin-kubeconfig";
 
-/// Azure as far as it is pure, and a cloud that says what it is told to say.
+/// Azure as far as it is pure, and a cloud with fixed answers.
 struct Fake {
     scenario: Scenario,
     pass: Pass,

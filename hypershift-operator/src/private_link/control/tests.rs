@@ -30,7 +30,7 @@ const SERVICE: &str = "/api/v1/namespaces/clusters-one/services/private-router";
 const INFRASTRUCTURE: &str = "/apis/config.openshift.io/v1/infrastructures/cluster";
 const LINK: &str = "/apis/hypershift.openshift.io/v1beta1/namespaces/clusters-one/awsendpointservices/private-router";
 
-/// A cloud that says what it is told to say.
+/// A cloud with fixed answers.
 struct Fake {
     scenario: Scenario,
     step: Step,

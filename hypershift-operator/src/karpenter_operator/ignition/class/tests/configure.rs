@@ -106,7 +106,8 @@ async fn secrets_are_written_before_the_class_names_them() {
     }
 }
 
-/// The ignition server renews the token of a configuration: it is created once.
+/// Check T09: Secrets of NodePools and of other classes are in the same namespace. The ignition server renews the token of a
+/// configuration: it is created once.
 #[tokio::test]
 async fn secrets_are_those_of_the_owner() {
     let (_, token, user_data) = names_of(&shared("us-east-1"));
