@@ -332,10 +332,12 @@ async fn a_link_that_has_changed_is_read_again_at_once() {
     for step in [Step::Removed, Step::Change(json!({ "metadata": {} }))] {
         let conflict = Expect::patch(LINK).answer(Answer::error(409, "Conflict"));
         let scenario = Scenario::new(reads().into_iter().chain([conflict]));
-        let link = match &step {
-            Step::Removed => link(deleted),
-            _ => link(|_| {}),
-        };
+        let is_deleted = step == Step::Removed;
+        let link = link(|it| {
+            if is_deleted {
+                deleted(it);
+            }
+        });
         let (result, _) = reconcile(OWN, &scenario, &link, step).await;
         let error = result.unwrap_err();
         assert!(matches!(error.retry(), Retry::AtOnce), "{error}");

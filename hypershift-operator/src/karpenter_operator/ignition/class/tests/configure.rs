@@ -15,8 +15,7 @@ fn class(spec: &Value, current: Option<&str>) -> OpenshiftEc2NodeClass {
         json!({ "version": "4.20.1", "releaseImage": "images.example.com/release:4.20.1" });
     class.status = serde_json::from_value(status).unwrap();
     if let Some(hash) = current {
-        let annotations = class.annotations_mut();
-        annotations.insert(CURRENT.to_owned(), hash.to_owned());
+        class.metadata.annotations = Some([(CURRENT.to_owned(), hash.to_owned())].into());
     }
     class
 }
