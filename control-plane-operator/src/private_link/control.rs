@@ -270,6 +270,9 @@ impl<H, O, P: Provider> Controller<'_, H, O, P> {
         if let Some(rest) = self.rest(&name, input).await {
             return Ok(Action::requeue(rest));
         }
+        if self.hold(hcp, true).await? {
+            return Ok(Action::requeue(POLL_INTERVAL));
+        }
         let Pass {
             metadata,
             status,
@@ -313,6 +316,10 @@ impl<H, O, P: Provider> Controller<'_, H, O, P> {
         }
         match self.provider.remove(hcp, live, &siblings).await {
             Removed::Done => {
+                if siblings.is_empty() {
+                    // Without an endpoint, they lead nowhere, and hide the public names of a cluster that is public now.
+                    self.externals(Vec::new()).await?;
+                }
                 let change = json!({ "metadata": { "finalizers": finalizers } });
                 self.merge(live, Part::Main, change).await?;
                 let deleted = Memory {
@@ -393,3 +400,6 @@ fn resource<P: Provider>() -> ApiResource {
 fn is_deleting(metadata: &ObjectMeta) -> bool {
     metadata.deletion_timestamp.is_some()
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,7 @@ use k8s_openapi::NamespaceResourceScope;
 use kube::Resource;
 use kube::api::ApiResource;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::controller::Settings;
 
 /// The kind of the links of a cloud.
@@ -128,5 +128,18 @@ impl Pass {
             further: Vec::new(),
             next,
         }
+    }
+
+    /// A pass that adds the finalizer to a link without it: what is made in the cloud after that is cleaned up.
+    pub(super) fn add_finalizer<K: Kind>(live: &K, finalizer: &str) -> Option<Self> {
+        let mut finalizers = live.meta().finalizers.clone().unwrap_or_default();
+        if finalizers.iter().any(|it| it == finalizer) {
+            return None;
+        }
+        finalizers.push(finalizer.to_owned());
+        Some(Self {
+            metadata: Some(json!({ "metadata": { "finalizers": finalizers } })),
+            ..Self::reported(None, Next::Continue)
+        })
     }
 }

@@ -5,6 +5,8 @@
 //! configured keeps what it has, so that its nodes can be replaced.
 
 mod class;
+#[cfg(test)]
+mod fixtures;
 mod kubelet_maps;
 mod release;
 mod shared;
@@ -13,12 +15,13 @@ use std::time::Duration;
 
 use api::karpenter::v1::OpenshiftEc2NodeClass;
 use jiff::Timestamp;
-use kube::api::DynamicObject;
+use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use support::apply::{Applier, Part, merge};
 use support::controller::Action;
 use support::error::chain;
+use support::reconcile::is_missing;
 
 use super::classes::{CURRENT, Update, taken};
 use super::context::{Context, MANAGER};
@@ -124,8 +127,32 @@ async fn set_current(
     {
         return Ok(());
     }
-    let change = json!({ "metadata": { "annotations": { CURRENT: hash } } });
-    change_class(ctx, class, change).await
+    let api: Api<DynamicObject> = Api::all_with(ctx.guest.clone(), &kinds::node_class());
+    let params = PatchParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let patched = api
+        .patch(
+            &class.name_any(),
+            &params,
+            &Patch::Merge(&current(class, hash)),
+        )
+        .await;
+    match patched {
+        Err(error) if is_missing(&error) => Ok(()),
+        patched => patched.map(drop).map_err(Error::write(object(class))),
+    }
+}
+
+/// The change that names the configuration. It is about no other field, and the finalizer of the class may have changed in
+/// this pass, so it holds for any version of the object.
+fn current(class: &OpenshiftEc2NodeClass, hash: &str) -> Value {
+    json!({ "metadata": { "uid": class.uid(), "annotations": { CURRENT: hash } } })
+}
+
+fn object(class: &OpenshiftEc2NodeClass) -> String {
+    format!("OpenshiftEC2NodeClass {}", class.name_any())
 }
 
 /// Changes the metadata of a class.
@@ -136,10 +163,7 @@ async fn change_class(
 ) -> Result<(), Error> {
     let api: Api<DynamicObject> = Api::all_with(ctx.guest.clone(), &kinds::node_class());
     let merged = merge(&api, &class.metadata, Part::Main, change, MANAGER).await;
-    merged.map_err(Error::write(format!(
-        "OpenshiftEC2NodeClass {}",
-        class.name_any()
-    )))
+    merged.map_err(Error::write(object(class)))
 }
 
 /// What the status says of versions. Without new nodes, it is about those that there may be.
@@ -170,7 +194,7 @@ fn status(
 /// A problem with a class.
 fn problem(class: &OpenshiftEc2NodeClass, problem: String) -> Error {
     Error::Unreadable {
-        object: format!("OpenshiftEC2NodeClass {}", class.name_any()),
+        object: object(class),
         problem,
     }
 }

@@ -116,12 +116,23 @@ fn is_ours(map: &ConfigMap, hcp: &HostedControlPlane) -> bool {
 
 /// Writes the kinds of Karpenter to the hosted cluster, and the first class.
 async fn write_guest(ctx: &Context, hcp: &HostedControlPlane) -> Result<(), Error> {
+    write_kinds(ctx, karpenter_crds::read()?).await?;
+    write_first_class(ctx, &hcp.spec.infra_id).await
+}
+
+/// Writes our own kind, and then those of Karpenter.
+async fn write_kinds(ctx: &Context, of_karpenter: Vec<Value>) -> Result<(), Error> {
     let own = crds::GUEST
         .iter()
         .map(|crd| (crd.render)(FeatureSet::Default));
-    for definition in own.chain(karpenter_crds::read()?) {
+    for definition in own.chain(of_karpenter) {
         ctx.there.ensure_value(&kinds::crd(), definition).await?;
     }
+    Ok(())
+}
+
+/// Creates the first class. It is the user's from then on.
+async fn write_first_class(ctx: &Context, infra_id: &str) -> Result<(), Error> {
     let api: Api<DynamicObject> = Api::all_with(ctx.guest.clone(), &kinds::node_class());
     let what = format!("OpenshiftEC2NodeClass {DEFAULT} of the hosted cluster");
     let found = api
@@ -129,10 +140,9 @@ async fn write_guest(ctx: &Context, hcp: &HostedControlPlane) -> Result<(), Erro
         .await
         .map_err(Error::read(what.as_str()))?;
     if found.is_some() {
-        // It is the user's from then on.
         return Ok(());
     }
-    let class = first_class(&hcp.spec.infra_id).map_err(|error| Error::Unreadable {
+    let class = first_class(infra_id).map_err(|error| Error::Unreadable {
         object: what.clone(),
         problem: error.to_string(),
     })?;

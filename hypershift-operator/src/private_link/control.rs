@@ -219,3 +219,6 @@ pub(super) fn change(
 fn has(found: &DynamicObject, finalizer: &str) -> bool {
     found.finalizers().iter().any(|it| it == finalizer)
 }
+
+#[cfg(test)]
+mod tests;

@@ -50,6 +50,17 @@ const POOL_FALSE: [&str; 3] = [
     "UpdatingVersion",
 ];
 
+/// Values of the field for access or topology with which nodes reach the control plane by a private link.
+const PRIVATE: [&str; 2] = ["Private", "PublicAndPrivate"];
+/// True for a healthy private link on Azure.
+const AZURE_PRIVATE_LINK: [&str; 5] = [
+    "AzureInternalLoadBalancerAvailable",
+    "AzurePLSCreated",
+    "AzurePrivateDNSAvailable",
+    "AzurePrivateEndpointAvailable",
+    "AzurePrivateLinkServiceAvailable",
+];
+
 /// With workers, and without. Operators of the release run on workers, and the tunnel ends there.
 const WITH_WORKERS: [(&str, &str, &str); 5] = [
     ("ClusterVersionAvailable", "True", "False"),
@@ -132,13 +143,22 @@ fn of_platform(spec: &Value) -> Vec<Expected> {
                 ("ValidOIDCConfiguration", "True"),
             ];
             let access = text(&platform["aws"]["endpointAccess"]);
-            if ["Private", "PublicAndPrivate"].contains(&access) {
+            if PRIVATE.contains(&access) {
                 expected.push(("AWSEndpointAvailable", "True"));
                 expected.push(("AWSEndpointServiceAvailable", "True"));
             }
             expected
         }
-        "Azure" => vec![("ValidAzureKMSConfig", kms("azure"))],
+        "Azure" => {
+            let mut expected = vec![("ValidAzureKMSConfig", kms("azure"))];
+            let azure = &platform["azure"];
+            let is_private = PRIVATE.contains(&text(&azure["topology"]));
+            // Other private connections are made outside of the operators.
+            if is_private && azure["private"]["type"] == "PrivateLink" {
+                expected.extend(AZURE_PRIVATE_LINK.map(|kind| (kind, "True")));
+            }
+            expected
+        }
         "GCP" => [
             "GCPEndpointAvailable",
             "GCPServiceAttachmentAvailable",

@@ -19,6 +19,29 @@ fn a_healthy_cluster_has_no_findings() {
     assert!(found.is_empty(), "{:#?}", said(&found));
 }
 
+/// Only a private link has conditions: another private connection has none, and neither has a public cluster.
+#[test]
+fn private_links_on_azure_have_conditions() {
+    for (topology, type_, expected) in [
+        ("Private", "PrivateLink", 5),
+        ("PublicAndPrivate", "PrivateLink", 5),
+        ("Public", "PrivateLink", 0),
+        ("Private", "Swift", 0),
+    ] {
+        let mut observed = healthy();
+        *cluster(&mut observed) = private_on_azure();
+        let found = findings(&observed);
+        assert!(found.is_empty(), "{:#?}", said(&found));
+        let azure = &mut cluster(&mut observed)["spec"]["platform"]["azure"];
+        azure["topology"] = json!(topology);
+        azure["private"]["type"] = json!(type_);
+        cluster(&mut observed)["status"] = hosted_cluster()["status"].clone();
+        let found = findings(&observed);
+        let missing = found.iter().filter(|it| it.to_string().contains("Azure"));
+        assert_eq!(missing.count(), expected, "{topology} {type_}");
+    }
+}
+
 #[test]
 fn repair_of_a_pool_without_nodes_may_have_to_wait() {
     let mut observed = healthy();

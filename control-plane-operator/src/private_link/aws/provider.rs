@@ -94,6 +94,9 @@ impl control::Provider for Provider {
         live: &AwsEndpointService,
         _: &[String],
     ) -> Pass {
+        if let Some(pass) = Pass::add_finalizer(live, FINALIZER) {
+            return pass;
+        }
         let made = self.try_ensure(hcp, &status::link(live)).await;
         let change = report(live, &made);
         match &made {

@@ -175,6 +175,9 @@ impl control::Provider for Provider {
         live: &AzurePrivateLinkService,
         siblings: &[String],
     ) -> Pass {
+        if let Some(pass) = Pass::add_finalizer(live, FINALIZER) {
+            return pass;
+        }
         let link = link_of(live, siblings);
         let outcome = self.try_ensure(hcp, live, &link).await;
         let change = report(live, &outcome);

@@ -160,8 +160,8 @@ impl control::Provider for Provider {
                 return Pass::reported(change, Next::Rest(pause));
             }
         };
-        if !live.finalizers().iter().any(|it| it == FINALIZER) {
-            return with_finalizer(live);
+        if let Some(pass) = Pass::add_finalizer(live, FINALIZER) {
+            return pass;
         }
         let Some(attachment) = Attachment::of(live) else {
             return Pass::reported(None, Next::Rest(RESYNC));
@@ -257,15 +257,6 @@ fn pause(problem: &Problem) -> Duration {
         return INVALID;
     }
     problem.pause()
-}
-
-fn with_finalizer(live: &GcpPrivateServiceConnect) -> Pass {
-    let mut finalizers = live.finalizers().to_vec();
-    finalizers.push(FINALIZER.to_owned());
-    Pass {
-        metadata: Some(json!({ "metadata": { "finalizers": finalizers } })),
-        ..Pass::reported(None, Next::Continue)
-    }
 }
 
 /// The Services for names outside of the private zone.

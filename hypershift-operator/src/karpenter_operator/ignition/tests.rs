@@ -8,6 +8,9 @@ use crate::karpenter_operator::fixtures;
 
 const HCP: &str =
     "/apis/hypershift.openshift.io/v1beta1/namespaces/clusters-one/hostedcontrolplanes/one";
+const CLASSES: &str = "/apis/karpenter.hypershift.openshift.io/v1/openshiftec2nodeclasses";
+const MAPS: &str = "/api/v1/namespaces/clusters-one/configmaps";
+const SECRETS: &str = "/api/v1/namespaces/clusters-one/secrets";
 const CLASS: &str = "/apis/karpenter.hypershift.openshift.io/v1/openshiftec2nodeclasses/a";
 
 fn updates(is_resolved: bool) -> [Update; 2] {
@@ -52,8 +55,7 @@ fn the_status_has_the_version_of_nodes_that_there_are() {
 #[tokio::test]
 async fn the_current_configuration_is_named_once() {
     let mut class = fixtures::class("a", &json!({}));
-    let written =
-        json!({ "metadata": { "resourceVersion": "7", "annotations": { CURRENT: "0a1b2c3d" } } });
+    let written = json!({ "metadata": { "annotations": { CURRENT: "0a1b2c3d" } } });
     let scenario = Scenario::new([Expect::patch(CLASS)
         .body(written)
         .answer(Answer::ok(&json!(class)))]);
@@ -63,6 +65,56 @@ async fn the_current_configuration_is_named_once() {
         .annotations_mut()
         .insert(CURRENT.to_owned(), "0a1b2c3d".to_owned());
     set_current(&ctx, &class, "0a1b2c3d").await.unwrap();
+    scenario.finish();
+}
+
+/// The finalizer of a class may have changed in the same pass: its version is not a precondition.
+#[test]
+fn the_current_configuration_is_named_in_any_version_of_a_class() {
+    let class = fixtures::class("a", &json!({}));
+    let expected =
+        json!({ "metadata": { "uid": "uid-a", "annotations": { CURRENT: "0a1b2c3d" } } });
+    assert_eq!(current(&class, "0a1b2c3d"), expected);
+}
+
+/// What is written needs the pull secret; what is deleted does not.
+#[tokio::test]
+async fn what_is_left_of_classes_goes_before_others_are_configured() {
+    let secret = json!({ "metadata": {
+        "name": "token-gone", "uid": "u",
+        "annotations": { api::annotations::node_pool::NODE_POOL.key(): "clusters-one/gone-karpenter" },
+    } });
+    let class = json!(fixtures::class("a", &json!({})));
+    let scenario = Scenario::new([
+        Expect::get(HCP).answer(Answer::ok(&json!(fixtures::control_plane()))),
+        fixtures::namespace(),
+        Expect::get(CLASSES).answer(Answer::list(&[class])),
+        Expect::get(MAPS).answer(Answer::list(&[])),
+        Expect::get(SECRETS).answer(Answer::list(std::slice::from_ref(&secret))),
+        Expect::delete(&format!("{SECRETS}/token-gone"))
+            .body(json!({ "preconditions": { "uid": "u" } }))
+            .answer(Answer::ok(&secret)),
+        Expect::get(&format!("{SECRETS}/pull-secret")).answer(Answer::error(404, "NotFound")),
+    ]);
+    let error = pass(&fixtures::context(&scenario)).await.unwrap_err();
+    assert!(
+        error.to_string().contains("clusters-one/pull-secret"),
+        "{error}"
+    );
+    scenario.finish();
+}
+
+#[tokio::test]
+async fn nothing_more_is_read_without_classes() {
+    let scenario = Scenario::new([
+        Expect::get(HCP).answer(Answer::ok(&json!(fixtures::control_plane()))),
+        fixtures::namespace(),
+        Expect::get(CLASSES).answer(Answer::list(&[])),
+        Expect::get(MAPS).answer(Answer::list(&[])),
+        Expect::get(SECRETS).answer(Answer::list(&[])),
+    ]);
+    let action = pass(&fixtures::context(&scenario)).await.unwrap();
+    assert_eq!(action, Action::await_change());
     scenario.finish();
 }
 

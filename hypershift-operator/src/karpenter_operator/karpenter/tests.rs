@@ -121,3 +121,117 @@ fn the_first_class_uses_subnets_and_security_groups_of_the_cluster() {
     let groups = json!([{ "tags": { "karpenter.sh/discovery": "one-x7k2p" } }]);
     assert_eq!(spec["securityGroupSelectorTerms"], groups);
 }
+
+const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const CLASSES: &str = "/apis/karpenter.hypershift.openshift.io/v1/openshiftec2nodeclasses";
+
+fn definition(name: &str) -> Value {
+    json!({ "metadata": { "name": name }, "spec": { "group": "karpenter.sh" } })
+}
+
+/// The kinds are there before the first class, and ours before those that Karpenter reads.
+#[tokio::test]
+async fn kinds_are_written_in_order() {
+    let names = [
+        "openshiftec2nodeclasses.karpenter.hypershift.openshift.io",
+        "nodepools.karpenter.sh",
+        "nodeclaims.karpenter.sh",
+    ];
+    let calls = names.iter().flat_map(|name| {
+        let path = format!("{CRDS}/{name}");
+        let body = json!({ "metadata": { "name": name } });
+        let written = Expect::patch(&path)
+            .body(body)
+            .answer(Answer::ok(&definition(name)));
+        let missing = Answer::error(404, "NotFound");
+        [Expect::get(&path).answer(missing), written]
+    });
+    let scenario = Scenario::new(calls);
+    let of_karpenter = names[1..].iter().map(|name| definition(name)).collect();
+    write_kinds(&fixtures::context(&scenario), of_karpenter)
+        .await
+        .unwrap();
+    scenario.finish();
+}
+
+/// The hosted cluster may not respond yet, or refuse a kind: the next pass begins again.
+#[tokio::test]
+async fn a_kind_that_is_refused_ends_the_pass() {
+    let path = format!("{CRDS}/openshiftec2nodeclasses.karpenter.hypershift.openshift.io");
+    for (code, reason) in [
+        (403, "Forbidden"),
+        (422, "Invalid"),
+        (503, "ServiceUnavailable"),
+    ] {
+        let scenario = Scenario::new([
+            Expect::get(&path).answer(Answer::error(404, "NotFound")),
+            Expect::patch(&path).answer(Answer::error(code, reason)),
+        ]);
+        let of_karpenter = vec![definition("nodepools.karpenter.sh")];
+        let error = write_kinds(&fixtures::context(&scenario), of_karpenter)
+            .await
+            .unwrap_err();
+        assert!(
+            error.to_string().contains("CustomResourceDefinition"),
+            "{error}"
+        );
+        scenario.finish();
+    }
+}
+
+/// The class is the user's once it exists, also one that another replica has just created.
+#[tokio::test]
+async fn the_first_class_is_created_once() {
+    let one = format!("{CLASSES}/default");
+    let class = json!(first_class("one-x7k2p").unwrap());
+    let found = Answer::ok(&class);
+    let missing = || Answer::error(404, "NotFound");
+    let body = json!({
+        "metadata": { "name": "default" },
+        "spec": { "securityGroupSelectorTerms": [{ "tags": { "karpenter.sh/discovery": "one-x7k2p" } }] },
+    });
+    for (name, read, created, is_ok) in [
+        ("it exists", found.clone(), None, true),
+        ("it is created", missing(), Some(found), true),
+        (
+            "another one is quicker",
+            missing(),
+            Some(Answer::error(409, "AlreadyExists")),
+            true,
+        ),
+        (
+            "its kind is not served yet",
+            missing(),
+            Some(missing()),
+            false,
+        ),
+        (
+            "it cannot be read",
+            Answer::error(403, "Forbidden"),
+            None,
+            false,
+        ),
+    ] {
+        let mut calls = vec![Expect::get(&one).answer(read)];
+        calls.extend(created.map(|answer| Expect::post(CLASSES).body(body.clone()).answer(answer)));
+        let scenario = Scenario::new(calls);
+        let ctx = fixtures::context(&scenario);
+        let written = write_first_class(&ctx, "one-x7k2p").await;
+        assert_eq!(written.is_ok(), is_ok, "{name}: {written:?}");
+        scenario.finish();
+    }
+}
+
+/// A binary that was built without the kinds of Karpenter says so, and writes nothing to the hosted cluster.
+#[tokio::test]
+async fn nothing_is_written_to_the_hosted_cluster_without_kinds_of_karpenter() {
+    let scenario = Scenario::new([]).lenient();
+    let written = write_guest(&fixtures::context(&scenario), &fixtures::control_plane()).await;
+    let is_built_with_them = karpenter_crds::read().is_ok();
+    assert_eq!(written.is_ok(), is_built_with_them, "{written:?}");
+    assert_eq!(!scenario.seen().is_empty(), is_built_with_them);
+    if is_built_with_them {
+        let last = scenario.seen().pop();
+        assert_eq!(last, Some(format!("POST {CLASSES}")));
+    }
+}

@@ -59,7 +59,7 @@ pub(super) fn without(object: &mut Value, key: &str) {
     object.as_object_mut().unwrap().remove(key);
 }
 
-pub(super) const ROWS: [Row; 48] = [
+pub(super) const ROWS: [Row; 49] = [
     row(
         Invariant::ClusterConditions,
         "a condition that must be true is false",
@@ -105,6 +105,15 @@ pub(super) const ROWS: [Row; 48] = [
             conditions.push(json!({ "type": "AWSEndpointAvailable", "status": "True" }));
         },
         "HostedCluster one: AWSEndpointServiceAvailable is missing, not True",
+    ),
+    row(
+        Invariant::ClusterConditions,
+        "a private cluster on Azure has all parts of its link",
+        |it| {
+            *cluster(it) = private_on_azure();
+            set_condition(cluster(it), "AzurePrivateDNSAvailable", "False");
+        },
+        "HostedCluster one: AzurePrivateDNSAvailable is False, not True (R: M)",
     ),
     row(
         Invariant::Restarts,

@@ -76,6 +76,20 @@ pub(super) fn hosted_cluster() -> Value {
     })
 }
 
+/// A private cluster on Azure.
+pub(super) fn private_on_azure() -> Value {
+    let mut cluster = hosted_cluster();
+    cluster["spec"]["platform"] = json!({ "type": "Azure", "azure": {
+        "topology": "Private", "private": { "type": "PrivateLink" },
+    }});
+    let link = "AzureInternalLoadBalancerAvailable AzurePLSCreated AzurePrivateDNSAvailable \
+        AzurePrivateEndpointAvailable AzurePrivateLinkServiceAvailable";
+    let link = conditions(link.split_whitespace().map(|kind| (kind, "True")));
+    let all = cluster["status"]["conditions"].as_array_mut().unwrap();
+    all.extend(link.as_array().unwrap().iter().cloned());
+    cluster
+}
+
 pub(super) fn node_pool() -> Value {
     let positive = "Ready ReconciliationActive SupportedVersionSkew UpdateManagementEnabled ValidArchPlatform \
         ValidGeneratedPayload ValidMachineConfig ValidReleaseImage AllMachinesReady AllNodesHealthy \

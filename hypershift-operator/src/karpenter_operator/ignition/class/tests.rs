@@ -1,53 +1,16 @@
 //! What is written for a class, and what is left of classes that are gone.
 
-use payload::{Capabilities, Options, PullSecret, Releases};
+mod configure;
+
 use serde_json::Value;
 use support::testing::{Answer, Expect, Scenario};
 
 use super::*;
-use crate::karpenter_operator::control_plane::hosted_cluster;
-use crate::karpenter_operator::{fixtures, kubelet, version};
+use crate::karpenter_operator::ignition::fixtures::{namespace, shared};
+use crate::karpenter_operator::{fixtures, kubelet};
 use crate::names;
 
 const SECRETS: &str = "/api/v1/namespaces/clusters-one/secrets";
-
-fn namespace() -> ControlPlaneNamespace {
-    crate::control_plane_namespace::for_tests(fixtures::NAMESPACE)
-}
-
-fn shared(region: &str) -> Shared {
-    let hcp = fixtures::control_plane();
-    let release = fixtures::release("4.20.3");
-    let pull_secret = br#"{"auths":{"images.example.com":{"auth":"YTpi"}}}"#.to_vec();
-    Shared {
-        cluster: hosted_cluster(&hcp, "ignition.one.example.com").unwrap(),
-        types: api::group::CapiTypes::Private,
-        region: region.to_owned(),
-        channel: None,
-        update_service: None,
-        namespace: namespace(),
-        releases: Releases::new(Options::default()).unwrap(),
-        versions: version::Cluster {
-            release: release.version.clone(),
-            completed: Some(release.version.clone()),
-            network: hcp
-                .spec
-                .networking
-                .map(|it| it.network_type)
-                .unwrap_or_default(),
-        },
-        release,
-        capabilities: Capabilities::unknown(),
-        pull_secret: PullSecret::parse(&pull_secret).unwrap(),
-        pull_secret_bytes: pull_secret,
-        trust_bundle: None,
-        ssh_key: None,
-        ignition_ca: Some(b"PEM".to_vec()),
-        core: Vec::new(),
-        secrets: Vec::new(),
-        now: fixtures::now(),
-    }
-}
 
 fn planned(name: &str, spec: &Value, shared: &Shared) -> Result<Detached, String> {
     let class = fixtures::class(name, spec);
@@ -100,6 +63,83 @@ fn nodes_are_replaced_if_what_they_join_with_changes() {
         ("kubelet", json!({ "kubelet": { "maxPods": 100 } }), false),
     ] {
         assert_eq!(hash(spec) == before, is_same, "{name}");
+    }
+}
+
+/// The hash names the configuration, and Karpenter replaces nodes when their user data changes.
+#[test]
+fn the_hash_changes_with_the_user_data_and_only_then() {
+    type Change = fn(&mut Shared);
+    let read = |change: Change| {
+        let mut shared = shared("us-east-1");
+        change(&mut shared);
+        let made = planned("a", &json!({}), &shared).unwrap();
+        (made.hash().to_owned(), made.user_data().data.clone())
+    };
+    let table: [(&str, Change, bool); 6] = [
+        (
+            "time",
+            |it| it.now = "2030-02-28T12:00:00Z".parse().unwrap(),
+            true,
+        ),
+        (
+            "the content of the pull secret",
+            |it| it.pull_secret_bytes = br#"{"auths":{}}"#.to_vec(),
+            true,
+        ),
+        (
+            "Secrets of other classes",
+            |it| {
+                let secret = json!({ "metadata": {
+                    "name": "user-data-b-karpenter-0a1b2c3d",
+                    "annotations": { NODE_POOL.key(): "clusters-one/b-karpenter" },
+                } });
+                it.secrets = vec![serde_json::from_value(secret).unwrap()];
+            },
+            true,
+        ),
+        (
+            "the release",
+            |it| it.release = fixtures::release("4.20.2"),
+            false,
+        ),
+        (
+            "the proxy",
+            |it| it.cluster.spec.configuration = None,
+            false,
+        ),
+        (
+            "manifests of the control plane",
+            |it| {
+                let text = json!({
+                    "apiVersion": "machineconfiguration.openshift.io/v1",
+                    "kind": "KubeletConfig",
+                    "metadata": { "name": "core" },
+                    "spec": { "kubeletConfig": { "maxPods": 300 } },
+                });
+                it.core = vec![("core".to_owned(), Some(text.to_string()))];
+            },
+            false,
+        ),
+    ];
+    let (hash, user_data) = read(|_| {});
+    for (name, change, is_same) in table {
+        let after = read(change);
+        assert_eq!(after.0 == hash, is_same, "{name}");
+        assert_eq!(after.1 == user_data, is_same, "{name}");
+    }
+}
+
+/// The second time that it is looked at: a release that is newer than the control plane is not written.
+#[test]
+fn nodes_are_never_newer_than_the_control_plane() {
+    let mut shared = shared("us-east-1");
+    for (completed, is_written) in [("4.20.3", true), ("4.20.2", false), ("4.19.9", false)] {
+        shared.versions.completed = Some(completed.parse().unwrap());
+        let made = planned("a", &json!({}), &shared);
+        assert_eq!(made.is_ok(), is_written, "{completed}");
+        let problem = made.err().unwrap_or_default();
+        assert!(is_written || problem.contains("cannot join"), "{problem}");
     }
 }
 
