@@ -13,7 +13,7 @@ use testbed::node::condition;
 /// The Deployment of the autoscaler.
 const AUTOSCALER: &str = "cluster-autoscaler";
 /// The workload that needs two nodes.
-const HUNGRY: &str = "hungry";
+pub(crate) const HUNGRY: &str = "hungry";
 /// One node has room for one of its pods.
 const SHARE_PERCENT: u64 = 60;
 /// What the autoscaler is to know of `scaleDown`.
@@ -49,13 +49,7 @@ pub(crate) async fn follows_its_pods(
         })
         .await?;
 
-    let nodes = guest.nodes().await?;
-    let node = nodes.first().context("there is no node")?;
-    let request = format!("{}m", thousandths(node)? * SHARE_PERCENT / 100);
-    let image = fixture.testbed.pause_image();
-    let values = [("IMAGE", image.as_str()), ("CPU", request.as_str())];
-    let hungry = fixtures::render("hosted_cluster/hungry", &values)?;
-    guest.client.apply(&hungry).await?;
+    two_pods_are_hungry(fixture, guest).await?;
     cluster.has_workers(guest, 2).await?;
     let path = DEPLOYMENTS.named("default", HUNGRY);
     fixture
@@ -75,6 +69,17 @@ pub(crate) async fn follows_its_pods(
         &json!({ "replicas": 1, "autoScaling": null }),
     )
     .await
+}
+
+/// Requests two pods, of which a node has room for one.
+pub(crate) async fn two_pods_are_hungry(fixture: &Fixture, guest: &Guest) -> Result<()> {
+    let nodes = guest.nodes().await?;
+    let node = nodes.first().context("there is no node")?;
+    let request = format!("{}m", thousandths(node)? * SHARE_PERCENT / 100);
+    let image = fixture.testbed.pause_image();
+    let values = [("IMAGE", image.as_str()), ("CPU", request.as_str())];
+    let hungry = fixtures::render("hosted_cluster/hungry", &values)?;
+    guest.client.apply(&hungry).await
 }
 
 async fn bounds(fixture: &Fixture, cluster: &Cluster<'_>, spec: &Value) -> Result<()> {
