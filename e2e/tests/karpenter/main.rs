@@ -2,7 +2,8 @@
 //! replaces nodes whose class has changed, and after an upgrade of the control plane, not before.
 //!
 //! The cluster is created in an empty account of the fake cloud, which is as before when it is destroyed. Prices are those
-//! that Karpenter was built with. It needs root; without it, it reports so and passes.
+//! that Karpenter was built with, and its nodes have no kube-proxy, which the testbed gives to NodePools only. It needs root;
+//! without it, it reports so and passes.
 
 mod auto_node;
 mod nodes;

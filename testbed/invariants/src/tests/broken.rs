@@ -59,7 +59,7 @@ pub(super) fn without(object: &mut Value, key: &str) {
     object.as_object_mut().unwrap().remove(key);
 }
 
-pub(super) const ROWS: [Row; 48] = [
+pub(super) const ROWS: [Row; 49] = [
     row(
         Invariant::ClusterConditions,
         "a condition that must be true is false",
@@ -376,6 +376,12 @@ pub(super) const ROWS: [Row; 48] = [
                 json!({ "autoScaling": { "min": 1 }, "management": { "autoRepair": true } });
         },
         "NodePool workers: AutoscalingEnabled is False, not True (R: M)",
+    ),
+    row(
+        Invariant::ClusterConditions,
+        "a cluster with AutoNode does not report it",
+        |it| cluster(it)["spec"]["autoNode"] = json!({ "provisionerConfig": {} }),
+        "HostedCluster one: AutoNodeEnabled is missing, not True",
     ),
     row(
         Invariant::PoolConditions,
