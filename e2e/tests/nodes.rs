@@ -8,6 +8,8 @@ mod guest;
 mod highly_available;
 #[path = "hosted_cluster/main.rs"]
 mod hosted_cluster;
+#[path = "karpenter/main.rs"]
+mod karpenter;
 #[path = "login/main.rs"]
 mod login;
 #[path = "migration_live/main.rs"]

@@ -103,6 +103,8 @@ pub enum Binary {
     Render,
     /// An `OpenID` Connect provider.
     Dex,
+    /// Makes nodes on AWS as pods need them.
+    Karpenter,
 }
 
 /// Programs that are there to be run.
@@ -151,11 +153,12 @@ impl Binary {
         Self::Dex,
     ];
     /// Those that only soaks run, and build: each takes minutes to compile.
-    pub const SOAKS: [Self; 4] = [
+    pub const SOAKS: [Self; 5] = [
         Self::GcpProvider,
         Self::AzureProvider,
         Self::OpenstackProvider,
         Self::IbmcloudProvider,
+        Self::Karpenter,
     ];
     /// The parts of a testbed of level control-plane, with command lines to use it.
     pub const LEVEL_CONTROL_PLANE: [Self; 9] = [
@@ -229,6 +232,7 @@ impl Binary {
             Self::KonnectivityAgent => "konnectivity-agent",
             Self::Render => "render",
             Self::Dex => "dex",
+            Self::Karpenter => "karpenter",
         }
     }
 

@@ -39,8 +39,9 @@ mod programs;
 use anyhow::{Error, Result};
 
 use crate::client::Resource;
+use crate::embedded;
 use crate::node::{Builder, supported};
-use crate::payload::MachineConfigPrograms;
+use crate::payload::OptionalPrograms;
 
 pub use cluster::Cluster;
 pub use fixture::Fixture;
@@ -93,8 +94,24 @@ pub async fn play_with_machine_config(
     builder: Builder,
     scenario: impl AsyncFnOnce(&Fixture) -> Result<()>,
 ) -> Result<()> {
-    let included = MachineConfigPrograms::Included;
-    run(builder, included, async |fixture: &mut Fixture| {
+    let further = OptionalPrograms::MachineConfig;
+    run(builder, further, async |fixture: &mut Fixture| {
+        scenario(fixture).await
+    })
+    .await
+}
+
+/// Runs a scenario whose releases have Karpenter, too. The operator carries its kinds.
+pub async fn play_with_karpenter(
+    builder: Builder,
+    scenario: impl AsyncFnOnce(&Fixture) -> Result<()>,
+) -> Result<()> {
+    // Without root nothing is built, and nothing has to be fetched.
+    if supported().is_ok() {
+        embedded::fill().await?;
+    }
+    let further = OptionalPrograms::Karpenter;
+    run(builder, further, async |fixture: &mut Fixture| {
         scenario(fixture).await
     })
     .await
@@ -105,19 +122,19 @@ pub async fn play_with(
     builder: Builder,
     scenario: impl AsyncFnOnce(&mut Fixture) -> Result<()>,
 ) -> Result<()> {
-    run(builder, MachineConfigPrograms::default(), scenario).await
+    run(builder, OptionalPrograms::default(), scenario).await
 }
 
 async fn run(
     builder: Builder,
-    machine_config: MachineConfigPrograms,
+    further: OptionalPrograms,
     scenario: impl AsyncFnOnce(&mut Fixture) -> Result<()>,
 ) -> Result<()> {
     if let Err(reason) = supported() {
         eprintln!("skipped: {reason}");
         return Ok(());
     }
-    let mut fixture = Fixture::start(builder, machine_config).await?;
+    let mut fixture = Fixture::start(builder, further).await?;
     let outcome = scenario(&mut fixture).await;
     if let Err(error) = &outcome {
         diagnosis::show(&fixture).await;

@@ -50,6 +50,8 @@ pub enum Module {
     GuestCrds,
     /// The `OpenID` Connect provider.
     Dex,
+    /// Karpenter.
+    Karpenter,
 }
 
 /// What `go mod download -json` says of a module.
@@ -88,6 +90,7 @@ impl Module {
             Self::OpenshiftApi => "openshift-api",
             Self::GuestCrds => "guest-crds",
             Self::Dex => "dex",
+            Self::Karpenter => "karpenter",
         }
     }
 
@@ -213,6 +216,12 @@ mod tests {
     }
 
     #[test]
+    fn karpenter_and_the_crds_that_hosted_clusters_get_have_the_same_version() {
+        let (path, version) = api::karpenter::definitions::MODULE;
+        assert_eq!(Module::Karpenter.version_of(path).unwrap(), version);
+    }
+
+    #[test]
     fn providers_and_their_installed_crds_have_the_same_versions() {
         let pinned = cli::crds::source::module::PINNED;
         for provider in Provider::ALL {
@@ -279,6 +288,7 @@ mod tests {
             (Module::Konnectivity, "sigs.k8s.io/apiserver-network-proxy"),
             (Module::OpenshiftApi, "github.com/openshift/api"),
             (Module::GuestCrds, "github.com/operator-framework/api"),
+            (Module::Karpenter, "github.com/aws/karpenter-provider-aws"),
         ] {
             assert!(module.version_of(path).unwrap().starts_with('v'));
             assert_ne!(

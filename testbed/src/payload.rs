@@ -5,8 +5,9 @@
 //! serves their groups from memory; all other images hold a `stand-in`, which serves the ports and probes of its
 //! component and, for an operator, creates the Deployments that the control plane waits for. The daemon that upgrades
 //! nodes where they are is a script that keeps to the protocol of the real one. The programs that make the
-//! configuration of nodes are stand-ins with the command lines of the real ones ([`MachineConfigPrograms`]). Each image
-//! has a small real shell (busybox), because components run scripts.
+//! configuration of nodes are stand-ins with the command lines of the real ones; a payload has them, and Karpenter, which
+//! is the real program, only where a test needs them ([`OptionalPrograms`]). Each image has a small real shell (busybox),
+//! because components run scripts.
 //!
 //! ```no_run
 //! # async fn example(testbed: &testbed::node::NodeTestbed) -> anyhow::Result<()> {
@@ -38,8 +39,8 @@ use crate::progress::Progress;
 use crate::registry::{self, Registry};
 
 pub(crate) use base::files as shell;
-pub use images::MachineConfigPrograms;
 use images::Made;
+pub use images::OptionalPrograms;
 pub use manifests::{BOOT_IMAGE, POWER_VS_IMAGE, REGION};
 
 /// The repository of release images.
@@ -175,19 +176,28 @@ impl Payload {
 
     /// Builds what is missing, and puts all images together.
     pub async fn build(progress: &Progress) -> Result<Self> {
-        Self::build_with(MachineConfigPrograms::default(), progress).await
+        Self::build_with(OptionalPrograms::default(), progress).await
     }
 
-    /// The same with or without the programs that make the configuration of nodes.
-    pub async fn build_with(programs: MachineConfigPrograms, progress: &Progress) -> Result<Self> {
+    /// The same with some programs that only some payloads have.
+    pub async fn build_with(programs: OptionalPrograms, progress: &Progress) -> Result<Self> {
         base::install(progress).await?;
-        let binaries = Binaries::ensure(&Self::PROGRAMS, progress).await?;
+        let binaries = Binaries::ensure(&Self::programs(programs), progress).await?;
+        let mut made = images::build(&binaries, programs, progress).await?;
+        made.extend(images::karpenter(&binaries, programs)?);
         Ok(Self {
-            made: images::build(&binaries, programs, progress).await?,
+            made,
             stand_in: images::stand_in(progress).await?,
             kubernetes: Binary::KubeApiserver.version()?,
             olm: olm::manifests().await?,
         })
+    }
+
+    /// The released programs in its images, and those of `further`.
+    pub fn programs(further: OptionalPrograms) -> Vec<Binary> {
+        let mut programs = Self::PROGRAMS.to_vec();
+        programs.extend(further.binaries());
+        programs
     }
 
     /// Pushes the images whose programs are real. The releases come after them: [`Pushed::release`].

@@ -35,6 +35,9 @@ const FIGURES: [&str; 2] = ["HYPERSHIFT_TUNNEL_FIGURES", "full"];
 /// The module with tests of operators from catalogs.
 const CATALOGS: &str = "olm";
 
+/// The test of nodes that Karpenter makes.
+const KARPENTER: [&str; 2] = ["karpenter", "karpenter_makes_replaces_and_removes_nodes"];
+
 /// The test of log-in.
 const LOGIN: [&str; 2] = ["login", "users_of_an_external_provider_log_in"];
 
@@ -60,9 +63,10 @@ const FAULTS: [&str; 3] = [
 const OUTLIVED: &str = "hosted_clusters_survive_operator_failures";
 
 /// The modules with tests that need nodes.
-const NODES: [&str; 9] = [
+const NODES: [&str; 10] = [
     availability::REPLAYED[0],
     CATALOGS,
+    KARPENTER[0],
     LOGIN[0],
     ROLLOUT[0],
     LIFE,
@@ -138,6 +142,11 @@ pub(crate) enum Soak {
     /// cluster's nodes. One that does not support the next minor version holds the upgrade. Requires Linux and root, and takes
     /// about 20 minutes.
     Catalogs,
+    /// AutoNode with the released Karpenter, which is built and takes minutes the first time: a pod that does not fit gets a
+    /// node, which consolidation removes; a node is replaced when its class changes and after an upgrade of the control
+    /// plane, not before; unsupported versions are refused. The cluster is created in an empty account of the fake cloud,
+    /// and leaves nothing there. Requires Linux and root, and takes about 20 minutes.
+    Karpenter,
     /// Log-in to a hosted cluster: the password of kubeadmin, identity providers that are refused, and tokens of a real
     /// `OpenID` Connect provider. Requires Linux and root, and takes about ten minutes.
     Login,
@@ -205,6 +214,7 @@ pub(crate) fn run(soak: &Soak) -> Result<ExitCode> {
         Soak::SideBySide => fixed(SIDE_BY_SIDE),
         Soak::Platforms => tests(PLATFORMS, &[&format!("{PLATFORMS}::")], &[]),
         Soak::Catalogs => tests(CATALOGS, &[&format!("{CATALOGS}::")], &[]),
+        Soak::Karpenter => fixed(KARPENTER),
         Soak::Login => fixed(LOGIN),
         Soak::Providers(flags) => providers::run(flags),
         Soak::Rollout => fixed(ROLLOUT),
@@ -377,6 +387,7 @@ mod tests {
         assert_eq!(text.matches("cargo xtask soak platforms").count(), 2);
         let named = [
             (SIDE_BY_SIDE, "side-by-side"),
+            (KARPENTER, "karpenter"),
             (LOGIN, "login"),
             (ROLLOUT, "rollout"),
             (TUNNEL, "tunnel"),

@@ -17,7 +17,7 @@ use crate::hosted_cluster::pools;
 /// The Deployment of the autoscaler.
 const AUTOSCALER: &str = "cluster-autoscaler";
 /// The workload that needs two nodes.
-const HUNGRY: &str = "hungry";
+pub(crate) const HUNGRY: &str = "hungry";
 /// One node has room for one of its pods.
 const SHARE_PERCENT: u64 = 60;
 /// The pool that has no machine while no pod needs it, and the label of its nodes.
@@ -131,6 +131,11 @@ pub(crate) async fn from_zero(
     // Otherwise it would take the pods of the next scenario.
     let before = json!({ "spec": { "replicas": 0, "autoScaling": null } });
     admin.patch(&path, Patch::Merge, &before).await.map(drop)
+}
+
+/// Requests two pods, of which a node has room for one.
+pub(crate) async fn two_pods_are_hungry(fixture: &Fixture, guest: &Guest) -> Result<()> {
+    Hungry::begin(fixture, guest, &json!({})).await.map(drop)
 }
 
 /// Pods of the user's, each of which needs more than half of a node.

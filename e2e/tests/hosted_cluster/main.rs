@@ -6,20 +6,20 @@
 //! `HYPERSHIFT_TYPES` says `standard` (`cargo xtask soak life`). It needs root; without it, it says so and does nothing.
 
 pub(crate) mod aggregated;
-mod autoscaled;
+pub(crate) mod autoscaled;
 pub(crate) mod break_glass;
 mod configured;
 mod configured_files;
 mod configured_pools;
-mod control_plane;
+pub(crate) mod control_plane;
 mod from_nothing;
-mod observe;
+pub(crate) mod observe;
 mod pod_security;
 mod pools;
 mod repair;
 mod spot;
 mod tags;
-mod timeline;
+pub(crate) mod timeline;
 
 use anyhow::{Result, bail};
 use api::annotations::cluster::MACHINE_HEALTH_CHECK_TIMEOUT;

@@ -109,6 +109,9 @@ fn expected_of_cluster(cluster: &Value, has_workers: bool) -> Vec<Expected> {
     if spec["etcd"]["managementType"] == "Unmanaged" {
         expected.push(("UnmanagedEtcdAvailable", "True"));
     }
+    if !spec["autoNode"].is_null() {
+        expected.push(("AutoNodeEnabled", "True"));
+    }
     expected.extend(of_platform(spec));
     expected
 }

@@ -155,6 +155,12 @@ impl Binary {
                 package: "./dex",
                 version_package: None,
             },
+            Self::Karpenter => Recipe {
+                module: Module::Karpenter,
+                versioned_by: "github.com/aws/karpenter-provider-aws",
+                package: "github.com/aws/karpenter-provider-aws/cmd/controller",
+                version_package: None,
+            },
         }
     }
 }

@@ -78,6 +78,18 @@ impl Cloud {
         Ok(instances(&response))
     }
 
+    /// The instances that Karpenter has made for a cluster, by its name there.
+    pub async fn instances_of_karpenter(&self, cluster: &str) -> Result<Vec<Instance>> {
+        let only = [
+            ("Filter.1.Name", "tag-key"),
+            ("Filter.1.Value.1", "karpenter.sh/nodepool"),
+            ("Filter.2.Name", "tag:eks:eks-cluster-name"),
+            ("Filter.2.Value.1", cluster),
+        ];
+        let response = self.ask(EC2, "DescribeInstances", &only).await?;
+        Ok(instances(&response))
+    }
+
     /// The tags of an instance.
     pub async fn tags(&self, instance: &str) -> Result<BTreeMap<String, String>> {
         let only = [

@@ -1,4 +1,4 @@
-//! moto's server: its packages, in a place of their own, and its process.
+//! moto's server: its packages, in a place of their own, and its process, with stand-ins for some of its actions.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -23,6 +23,8 @@ use crate::work_dir::WorkDir;
 
 /// The packages, with their versions.
 const REQUIREMENTS: &str = include_str!("requirements.txt");
+/// Runs moto with stand-ins for what it leaves out.
+const STAND_INS: &str = include_str!("stand_ins.py");
 const PORT: u16 = 5566;
 
 /// Where pods find its API, too. Programs send credentials in plain text to addresses of the link only.
@@ -60,11 +62,16 @@ pub(super) async fn service(testbed: &NodeTestbed) -> Result<Service> {
 }
 
 async fn launch(work_dir: &WorkDir, progress: &Progress, address: SocketAddr) -> Result<Launch> {
-    let program = ensure_installed(progress).await?;
+    let python = ensure_installed(progress).await?;
     let images = work_dir.join("machine-images.json");
     write(&images, &machine_images().to_string())?;
-    Ok(Launch::new("moto", &program)
+    let stand_ins = work_dir.join("moto-stand-ins.py");
+    write(&stand_ins, STAND_INS)?;
+    Ok(Launch::new("moto", &python)
         .environment("MOTO_AMIS_PATH", images.to_string_lossy())
+        // Without the modules of the directory, and of the user.
+        .arg("-I")
+        .arg(stand_ins)
         .arg("-H")
         .arg(address.ip().to_string())
         .arg("-p")
@@ -91,12 +98,12 @@ fn machine_images() -> Value {
     }])
 }
 
-/// Finds the server, or installs it. What is half installed has another name.
+/// Finds the interpreter that has the server's packages, or installs them. What is half installed has another name.
 async fn ensure_installed(progress: &Progress) -> Result<PathBuf> {
     let cache = binaries::cache()?;
     let digest = format!("{:x}", Sha256::digest(REQUIREMENTS));
     let place = cache.join(format!("moto-{}", &digest[..12]));
-    let program = place.join("bin/moto_server");
+    let program = place.join("bin/python3");
     if place.join("complete").is_file() {
         return Ok(program);
     }

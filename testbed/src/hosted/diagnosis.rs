@@ -19,7 +19,7 @@ const EVENTS: Resource<'_> = Resource::new("v1", "events");
 const LINES: &str = "--tail=25";
 const MOST_EVENTS: usize = 40;
 /// Whose logs are shown of a control plane.
-const TALKERS: [&str; 7] = [
+const TALKERS: [&str; 9] = [
     "control-plane-operator",
     "hosted-cluster-config-operator",
     "kube-apiserver",
@@ -27,6 +27,8 @@ const TALKERS: [&str; 7] = [
     "cluster-api",
     "cluster-autoscaler",
     "ignition-server",
+    "karpenter",
+    "karpenter-operator",
 ];
 
 /// Shows it.

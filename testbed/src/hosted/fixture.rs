@@ -14,7 +14,7 @@ use crate::binaries::{Binaries, Binary};
 use crate::cloud::FakeCloud;
 use crate::images::Image;
 use crate::node::{Builder, NodeTestbed};
-use crate::payload::{MachineConfigPrograms, Payload, Pushed, Release};
+use crate::payload::{OptionalPrograms, Payload, Pushed, Release};
 use crate::{crds, registry, wait};
 
 /// What the operators run.
@@ -46,28 +46,27 @@ pub struct Fixture {
 // === impl Fixture ===
 
 impl Fixture {
-    /// Starts a management cluster, and equips it. Its releases have, or do not have, the programs that make the
-    /// configuration of nodes.
-    pub async fn start(builder: Builder, machine_config: MachineConfigPrograms) -> Result<Self> {
+    /// Starts a management cluster, and equips it. Its releases have `further` programs.
+    pub async fn start(builder: Builder, further: OptionalPrograms) -> Result<Self> {
         let testbed = builder.images(&IMAGES).start().await?;
         let programs = match Programs::build(&testbed.progress).await {
             Ok(programs) => programs,
             Err(error) => return testbed.finish(Err(error)),
         };
-        Self::equip_with(testbed, programs, machine_config).await
+        Self::equip_with(testbed, programs, further).await
     }
 
     /// Equips a management cluster with what hosted clusters need; the operators are still to be installed.
     pub async fn equip(testbed: NodeTestbed, programs: Programs) -> Result<Self> {
-        Self::equip_with(testbed, programs, MachineConfigPrograms::default()).await
+        Self::equip_with(testbed, programs, OptionalPrograms::default()).await
     }
 
     async fn equip_with(
         testbed: NodeTestbed,
         programs: Programs,
-        machine_config: MachineConfigPrograms,
+        further: OptionalPrograms,
     ) -> Result<Self> {
-        match parts(&testbed, machine_config).await {
+        match parts(&testbed, further).await {
             Ok((add_ons, cloud, pushed, release)) => Ok(Self {
                 cloud,
                 _add_ons: add_ons,
@@ -180,15 +179,15 @@ impl Fixture {
 
 async fn parts(
     testbed: &NodeTestbed,
-    machine_config: MachineConfigPrograms,
+    further: OptionalPrograms,
 ) -> Result<(AddOns, FakeCloud, Pushed, Release)> {
     let programs = async {
         // Built together, they share the processors.
-        let mut needed = Payload::PROGRAMS.to_vec();
+        let mut needed = Payload::programs(further);
         needed.push(Binary::LocalPath);
         Binaries::ensure(&needed, &testbed.progress).await?;
         let add_ons = AddOns::start(testbed).await?;
-        let payload = Payload::build_with(machine_config, &testbed.progress).await?;
+        let payload = Payload::build_with(further, &testbed.progress).await?;
         anyhow::Ok((add_ons, payload))
     };
     let ((add_ons, payload), cloud) = tokio::try_join!(programs, FakeCloud::start(testbed))?;

@@ -19,6 +19,8 @@ pub enum Platform<'a> {
     Aws,
     /// The same, and the command makes network, roles and identity provider of its own, which have to go with the cluster.
     AwsFromNothing,
+    /// The same with AutoNode: Karpenter makes machines, too.
+    AwsAutoNode,
     /// An Agent service, with the stand-in for the provider.
     Agent(&'a AgentService),
     /// KubeVirt's stand-in, with the stock provider; machines are beside the control plane.
@@ -35,7 +37,7 @@ impl Platform<'_> {
     /// How commands call it.
     pub(super) fn word(self) -> &'static str {
         match self {
-            Self::Aws | Self::AwsFromNothing => "aws",
+            Self::Aws | Self::AwsFromNothing | Self::AwsAutoNode => "aws",
             Self::Agent(_) => "agent",
             Self::Kubevirt(_) | Self::ExternalKubevirt(..) => "kubevirt",
             Self::None(_) => "none",
@@ -45,7 +47,7 @@ impl Platform<'_> {
     /// The name of the pool of workers that the command makes for a cluster.
     pub(super) fn pool(self, cluster: &str) -> String {
         match self {
-            Self::Aws | Self::AwsFromNothing => aws::pool(cluster),
+            Self::Aws | Self::AwsFromNothing | Self::AwsAutoNode => aws::pool(cluster),
             Self::Agent(_) | Self::Kubevirt(_) | Self::ExternalKubevirt(..) | Self::None(_) => {
                 cluster.to_owned()
             }
@@ -57,6 +59,7 @@ impl Platform<'_> {
         match self {
             Self::Aws => aws::flags(cluster),
             Self::AwsFromNothing => Ok(aws::flags_from_nothing(cluster)),
+            Self::AwsAutoNode => Ok(aws::flags_with_auto_node(cluster)),
             Self::Agent(_) => Ok(agent::flags(cluster)),
             Self::Kubevirt(machines) => kubevirt::flags(cluster, machines, None),
             Self::ExternalKubevirt(machines, infra) => {
@@ -71,6 +74,7 @@ impl Platform<'_> {
         match self {
             Self::Aws => cluster.has_profile().await,
             Self::AwsFromNothing
+            | Self::AwsAutoNode
             | Self::Agent(_)
             | Self::Kubevirt(_)
             | Self::ExternalKubevirt(..)
@@ -87,6 +91,16 @@ impl Platform<'_> {
                 let callers = ["capi-provider", "control-plane-operator"];
                 cluster.can_ask_the_cloud(&callers).await
             }
+            Self::AwsAutoNode => {
+                // The last two come with the hosted API server.
+                let callers = [
+                    "capi-provider",
+                    "control-plane-operator",
+                    "karpenter-operator",
+                    "karpenter",
+                ];
+                cluster.can_ask_the_cloud(&callers).await
+            }
             Self::Agent(_) | Self::Kubevirt(_) | Self::ExternalKubevirt(..) | Self::None(_) => {
                 Ok(())
             }
@@ -98,6 +112,7 @@ impl Platform<'_> {
         match self {
             Self::Aws
             | Self::AwsFromNothing
+            | Self::AwsAutoNode
             | Self::Agent(_)
             | Self::Kubevirt(_)
             | Self::ExternalKubevirt(..) => true,
@@ -108,7 +123,7 @@ impl Platform<'_> {
     /// What runs for a cluster there, by its names.
     pub(super) async fn running(self, cluster: &Cluster<'_>) -> Result<Vec<String>> {
         match self {
-            Self::Aws | Self::AwsFromNothing => aws::running(cluster).await,
+            Self::Aws | Self::AwsFromNothing | Self::AwsAutoNode => aws::running(cluster).await,
             Self::Agent(service) => Ok(service.running(&cluster.namespace())),
             Self::Kubevirt(machines) => machines.running(&cluster.namespace()),
             Self::ExternalKubevirt(machines, infra) => machines.running(infra.namespace()),

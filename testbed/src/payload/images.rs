@@ -62,14 +62,36 @@ const MACHINE_CONFIG: [&str; 3] = [
     "machine-config-server",
 ];
 
-/// Whether image `machine-config-operator` has the programs that make the configuration of nodes, and their templates.
+/// Programs that only some payloads have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum MachineConfigPrograms {
-    /// It has them, and the ignition server runs them.
-    Included,
-    /// It has the daemon only.
+pub enum OptionalPrograms {
+    /// None of them: image `machine-config-operator` has the daemon only.
     #[default]
-    LeftOut,
+    None,
+    /// In image `machine-config-operator` those that make the configuration of nodes, and their templates: the ignition
+    /// server runs them.
+    MachineConfig,
+    /// The same, and Karpenter: its nodes join with a taint, which is a part of that configuration.
+    Karpenter,
+}
+
+// === impl OptionalPrograms ===
+
+impl OptionalPrograms {
+    /// The released programs among them.
+    pub(crate) fn binaries(self) -> &'static [Binary] {
+        match self {
+            Self::None | Self::MachineConfig => &[],
+            Self::Karpenter => &[Binary::Karpenter],
+        }
+    }
+
+    fn makes_configuration(self) -> bool {
+        match self {
+            Self::None => false,
+            Self::MachineConfig | Self::Karpenter => true,
+        }
+    }
 }
 
 /// An image of real programs.
@@ -86,10 +108,20 @@ pub(super) async fn stand_in(progress: &Progress) -> Result<Archive> {
     stand_ins::image(&tool("stand-in", progress).await?, &definitions)
 }
 
+/// The image of Karpenter, in a payload that has it.
+pub(super) fn karpenter(binaries: &Binaries, programs: OptionalPrograms) -> Result<Option<Made>> {
+    if programs != OptionalPrograms::Karpenter {
+        return Ok(None);
+    }
+    let program = binaries.path(Binary::Karpenter)?;
+    let program = File::program(format!("{PROGRAMS}/karpenter"), program);
+    real("aws-karpenter-provider-aws", vec![program]).map(Some)
+}
+
 /// Builds all images of real programs.
 pub(super) async fn build(
     binaries: &Binaries,
-    programs: MachineConfigPrograms,
+    programs: OptionalPrograms,
     progress: &Progress,
 ) -> Result<Vec<Made>> {
     let hyperkube = tool("hyperkube", progress).await?;
@@ -209,10 +241,10 @@ fn etcd(server: File, ctl: File, stand_in: File) -> Result<Made> {
 /// The daemon of nodes, with the programs that make their configuration.
 async fn machine_config(
     mut files: Vec<File>,
-    programs: MachineConfigPrograms,
+    programs: OptionalPrograms,
     progress: &Progress,
 ) -> Result<Made> {
-    if programs == MachineConfigPrograms::Included {
+    if programs.makes_configuration() {
         let built = tool("machine-config", progress).await?;
         files.extend(MACHINE_CONFIG.map(|name| {
             let mut program = built.clone();

@@ -3,8 +3,9 @@
 use super::schedule::Cost;
 
 /// Tests that start all components of a control plane on a node. On two processors nothing else runs beside them.
-const WHOLE: [&str; 4] = [
+const WHOLE: [&str; 5] = [
     "hosted_cluster::",
+    "karpenter::",
     "namespace_collision::",
     "olm::",
     "rollout::",

@@ -159,6 +159,7 @@ impl<C: Calls> Executor<'_, C> {
     async fn network_pass(&self, request: &DestroyRequest) -> Pass {
         let mut pass = Pass::default();
         self.delete_instances(&mut pass).await;
+        self.delete_launch_templates(&mut pass).await;
         self.delete_buckets(&mut pass).await;
         if let Some(domain) = &request.domain {
             let deleted = self.delete_ingress_record(domain).await;
@@ -238,6 +239,24 @@ impl<C: Calls> Executor<'_, C> {
         let terminated = self.calls.call(&call).await;
         pass.check("instances", terminated.map(drop));
         pass.note(format!("instances {}: terminating", instances.join(", ")));
+    }
+
+    /// What Karpenter starts instances from. It deletes only what it has not used for some minutes, as long as it runs.
+    async fn delete_launch_templates(&self, pass: &mut Pass) {
+        let tag = format!("tag:{}", self.scope.cluster_tag());
+        let call = Call::ec2("DescribeLaunchTemplates").filter(&tag, "owned");
+        let response = self.calls.call(&call).await;
+        let ids = response.map(|response| {
+            let templates = response.items("launchTemplates").iter();
+            let owned = templates.filter(|it| self.is_owned(it));
+            let ids = owned.map(|it| it.text_at("launchTemplateId").to_owned());
+            ids.collect::<Vec<_>>()
+        });
+        for id in pass.listed("launch templates", ids) {
+            let call = Call::ec2("DeleteLaunchTemplate").with("LaunchTemplateId", &id);
+            let deleted = self.calls.call(&call).await;
+            pass.check(&format!("launch template {id}"), deleted.map(drop));
+        }
     }
 
     /// The record that the ingress operator has made in the public zone.

@@ -36,6 +36,8 @@ pub(super) struct State {
     next: u32,
     pub(super) items: BTreeMap<String, Item>,
     pub(super) instances: BTreeMap<String, Instance>,
+    /// The tags of launch templates, by identifier.
+    pub(super) templates: BTreeMap<String, Tags>,
     pub(super) zones: BTreeMap<String, Zone>,
     pub(super) roles: BTreeMap<String, Role>,
     pub(super) profiles: BTreeMap<String, Profile>,

@@ -270,6 +270,28 @@ async fn destruction_leaves_nothing_however_it_was_interrupted() {
     }
 }
 
+/// The filter of the fake finds those of all clusters.
+#[tokio::test]
+async fn launch_templates_of_the_cluster_are_deleted() {
+    let fake = Fake::with_zone(BASE);
+    let (own, other) = (scope(), Scope::new("a-x10", "b", "us-east-1", Tags::new()));
+    {
+        let mut state = fake.state();
+        let templates = [
+            ("lt-1", own.tags("a")),
+            ("lt-2", other.unwrap().tags("b")),
+            ("lt-3", Tags::new()),
+        ];
+        state
+            .templates
+            .extend(templates.map(|(id, tags)| (id.to_owned(), tags)));
+    }
+    destroy(&fake).await.unwrap();
+    let state = fake.state();
+    let left: Vec<_> = state.templates.keys().collect();
+    assert_eq!(left, ["lt-2", "lt-3"]);
+}
+
 /// Another cluster in the same account, a zone of its owner, and a bucket with a similar name.
 #[tokio::test]
 async fn what_belongs_to_others_stays() {

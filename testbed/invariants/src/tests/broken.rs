@@ -387,6 +387,12 @@ pub(super) const ROWS: [Row; 49] = [
         "NodePool workers: AutoscalingEnabled is False, not True (R: M)",
     ),
     row(
+        Invariant::ClusterConditions,
+        "a cluster with AutoNode does not report it",
+        |it| cluster(it)["spec"]["autoNode"] = json!({ "provisionerConfig": {} }),
+        "HostedCluster one: AutoNodeEnabled is missing, not True",
+    ),
+    row(
         Invariant::PoolConditions,
         "a pool with nodes is not repaired",
         |it| set_condition(&mut it.node_pools[0], "AutorepairEnabled", "False"),

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use super::{EVENTS, containers, list, warnings};
 use crate::client::{ApiClient, Resource};
+use crate::conditions;
 use crate::hosted::{PODS, SECRETS};
 use crate::node::NodeTestbed;
 
@@ -22,6 +23,16 @@ const CONFIGURATION: [&str; 3] = [
     "cluster.x-k8s.io/cluster-api-autoscaler",
     "hypershift.openshift.io/",
     "machineconfiguration.openshift.io/",
+];
+/// What Karpenter makes in a hosted cluster, and of what.
+const OF_KARPENTER: [Resource<'_>; 4] = [
+    Resource::new(
+        "karpenter.hypershift.openshift.io/v1",
+        "openshiftec2nodeclasses",
+    ),
+    Resource::new("karpenter.k8s.aws/v1", "ec2nodeclasses"),
+    Resource::new("karpenter.sh/v1", "nodepools"),
+    Resource::new("karpenter.sh/v1", "nodeclaims"),
 ];
 
 /// What there is in the namespace of a control plane.
@@ -59,11 +70,22 @@ async fn guest(kubeconfig: &Path) -> Result<String> {
     let client = ApiClient::from_kubeconfig(kubeconfig).await?;
     let nodes = client.list("/api/v1/nodes").await?;
     let mut text: String = nodes.iter().map(node).collect();
+    for kind in OF_KARPENTER {
+        // Most clusters do not serve them.
+        let objects = client.list(&kind.all()).await.unwrap_or_default();
+        text.extend(objects.iter().map(|one| untrue(&kind, one)));
+    }
     for pod in client.list(&PODS.all()).await? {
         text.push_str(&containers(&pod));
     }
     text.push_str(&warnings(&client.list(&EVENTS.all()).await?));
     Ok(text)
+}
+
+/// A line about what an object lacks.
+fn untrue(kind: &Resource<'_>, object: &Value) -> String {
+    let name = &object["metadata"]["name"];
+    format!("{} {name}: {}\n", kind.plural, conditions::untrue(object))
 }
 
 /// A line about machines, or about what makes them.

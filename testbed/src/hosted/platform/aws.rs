@@ -38,6 +38,13 @@ pub(super) fn flags_from_nothing(cluster: &Cluster<'_>) -> Vec<String> {
     ]
 }
 
+/// The same of one for which Karpenter makes machines.
+pub(super) fn flags_with_auto_node(cluster: &Cluster<'_>) -> Vec<String> {
+    let mut flags = flags_from_nothing(cluster);
+    flags.push("--auto-node".to_owned());
+    flags
+}
+
 /// Its instances that run.
 pub(super) async fn running(cluster: &Cluster<'_>) -> Result<Vec<String>> {
     let instances = cluster.instances().await?;
@@ -53,10 +60,18 @@ impl Cluster<'_> {
         cloud.create_instance_profile(&self.profile()).await
     }
 
-    /// Its instances that run.
+    /// Its instances that run, of those that Cluster API's provider has made.
     pub async fn instances(&self) -> Result<Vec<Instance>> {
         let infra = self.infra();
         let mut instances = self.fixture.cloud.client.instances_of(&infra).await?;
+        instances.retain(Instance::runs);
+        Ok(instances)
+    }
+
+    /// Its instances that run, of those that Karpenter has made.
+    pub async fn instances_of_karpenter(&self) -> Result<Vec<Instance>> {
+        let cloud = &self.fixture.cloud.client;
+        let mut instances = cloud.instances_of_karpenter(&self.infra()).await?;
         instances.retain(Instance::runs);
         Ok(instances)
     }

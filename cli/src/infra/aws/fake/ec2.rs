@@ -204,6 +204,18 @@ impl State {
                 endpoint.members.extend(tables);
                 Ok(String::new())
             }
+            "DescribeLaunchTemplates" => {
+                let templates = self.templates.iter().map(|(id, tags)| {
+                    let tags = xml("tagSet", &tags_xml(tags, "item", "key", "value"));
+                    xml("item", &(xml("launchTemplateId", id) + &tags))
+                });
+                Ok(xml("launchTemplates", &templates.collect::<String>()))
+            }
+            "DeleteLaunchTemplate" => {
+                let found = self.templates.remove(call.get("LaunchTemplateId"));
+                let found = found.map(|_| String::new());
+                found.ok_or_else(|| refused(call, 400, "InvalidLaunchTemplateId.NotFound"))
+            }
             "AuthorizeSecurityGroupIngress" => {
                 let cidr = call.get("IpPermissions.1.IpRanges.1.CidrIp").to_owned();
                 let group = self.item(call, call.get("GroupId"))?;

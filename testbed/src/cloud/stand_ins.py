@@ -1,0 +1,85 @@
+"""Runs moto's server with stand-ins for what it leaves out, and Karpenter depends on.
+
+CreateFleet: moto's instances have no security groups, disks and instance profile of their launch template, and leave network
+interfaces behind. Karpenter would replace each of them at once, because its security groups differ.
+
+ListInstanceProfiles: moto lists the profiles of all paths. Karpenter deletes profiles below its own path that it does not use:
+it would delete those of others.
+"""
+
+import sys
+
+from moto.core.responses import ActionResult
+from moto.ec2.models.fleets import Fleet
+from moto.iam.responses import IamResponse
+from moto.server import main
+
+
+def create_on_demand_requests(fleet, weight_to_add):
+    """As moto's, with instances that have what their launch template says."""
+    counts, added = fleet.get_launch_spec_counts(weight_to_add)
+    for spec, count in counts.items():
+        data = template_data(fleet.ec2_backend, spec.launch_template_spec)
+        interfaces = data.get("NetworkInterfaces") or [{}]
+        reservation = fleet.ec2_backend.run_instances(
+            image_id=spec.image_id,
+            count=count,
+            instance_type=spec.instance_type,
+            is_instance_type_default=False,
+            key_name=spec.key_name,
+            security_group_names=[],
+            security_group_ids=interfaces[0].get("Groups") or data.get("SecurityGroupIds") or [],
+            nics=[interface(spec.subnet_id)],
+            user_data=spec.user_data,
+            placement=None,
+            fleet_id=fleet.id,
+            tags=spec.tag_specifications,
+            metadata_options=data.get("MetadataOptions") or {},
+            **disks(data),
+        )
+        for instance in reservation.instances:
+            profile = (data.get("IamInstanceProfile") or {}).get("Name")
+            if profile:
+                fleet.ec2_backend.associate_iam_instance_profile(
+                    instance_id=instance.id, iam_instance_profile_name=profile
+                )
+            fleet.on_demand_instances.append(
+                {"id": reservation.id, "instance": instance, "launch_spec": spec}
+            )
+    fleet.fulfilled_capacity += added
+
+
+def template_data(backend, reference):
+    template = backend.get_launch_template(reference["LaunchTemplateId"])
+    return template.get_version(reference.get("Version", "$Default")).data
+
+
+def interface(subnet):
+    """The only network interface of an instance, which ends with it."""
+    return {"DeviceIndex": 0, "SubnetId": subnet, "DeleteOnTermination": True}
+
+
+def disks(data):
+    """The disks, which end with their instance unless the template says otherwise."""
+    mappings = data.get("BlockDeviceMappings") or []
+    mappings = [
+        {**mapping, "Ebs": {"DeleteOnTermination": True, **mapping["Ebs"]}}
+        for mapping in mappings
+        if "Ebs" in mapping
+    ]
+    return {"block_device_mappings": mappings} if mappings else {}
+
+
+def list_instance_profiles(response):
+    """As moto's, with only the profiles below the path that the request names."""
+    prefix = response._get_param("PathPrefix", "/")
+    profiles = response.backend.get_instance_profiles()
+    profiles = [profile for profile in profiles if profile.path.startswith(prefix)]
+    return ActionResult({"InstanceProfiles": profiles})
+
+
+Fleet.create_on_demand_requests = create_on_demand_requests
+IamResponse.list_instance_profiles = list_instance_profiles
+
+if __name__ == "__main__":
+    sys.exit(main())
