@@ -47,6 +47,7 @@ pub(super) struct Built {
 struct Everything {
     tests: Vec<Executable>,
     programs: PathBuf,
+    warnings: usize,
 }
 
 // === impl Built ===
@@ -62,6 +63,11 @@ impl Built {
         Ok(self.everything()?.programs)
     }
 
+    /// How many warnings the compiler and the lints have about the workspace, all targets included.
+    pub(super) fn warnings(&mut self) -> Result<usize> {
+        Ok(self.everything()?.warnings)
+    }
+
     fn everything(&mut self) -> Result<Everything> {
         if let Some(everything) = &self.everything {
             return Ok(everything.clone());
@@ -72,11 +78,13 @@ impl Built {
         succeed(Command::new(&testbed).arg("embed"))?;
         self.start_go(&testbed)?;
         announce("building all tests and programs of the workspace");
-        let tests = cargo::build_tests()?;
+        let built = cargo::build_tests()?;
         let programs = cargo::build(&PROGRAMS)?;
+        let is_test = |one: &Executable| one.is_test && one.kind != "bench";
         let everything = Everything {
-            tests: tests.into_iter().filter(|one| one.is_test).collect(),
+            tests: built.executables.into_iter().filter(is_test).collect(),
             programs: directory(&programs)?,
+            warnings: built.warnings.len(),
         };
         self.everything = Some(everything.clone());
         Ok(everything)
