@@ -314,6 +314,24 @@ fn addresses_are_read_from_statuses() {
     );
 }
 
+/// Without a host name, a private cluster has no Route of its OAuth server but the internal one.
+#[test]
+fn private_oauth_servers_without_a_host_name_have_an_address() {
+    let without = Some(route("OAuthServer", None));
+    let case = case("", azure(&json!({ "topology": "Private" })), without);
+    let rendered = with_context(&case, &Objects::default(), |context| {
+        desired(components::declared(), context).objects
+    });
+    let objects = Objects::from_iter(rendered);
+    let found = with_context(&case, &objects, |context| {
+        facts(components::declared(), context)
+    });
+    assert_eq!(
+        found.oauth.url(),
+        "https://oauth.apps.test-cluster.hypershift.local:443"
+    );
+}
+
 #[test]
 fn objects_of_other_strategies_are_deleted() {
     let case = case("", aws("Public"), Some(balanced("APIServer")));
