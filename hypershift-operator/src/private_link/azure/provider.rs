@@ -123,14 +123,10 @@ impl Provider {
         } else {
             None
         };
-        let infra_id = owner
-            .cluster
-            .as_ref()
-            .and_then(|it| it.spec.infra_id.as_deref());
         Ok(Target {
             uid: link.uid().unwrap_or_default(),
             balancer,
-            subnet: infra_id.and_then(|infra_id| recorded(link, infra_id)),
+            subnet: recorded(link, owner.cluster.as_ref()),
         })
     }
 
@@ -161,10 +157,20 @@ impl Provider {
     }
 }
 
-/// The subnet that was created for the cluster. The control plane can write the annotation, so its name counts as well.
-pub(super) fn recorded(link: &AzurePrivateLinkService, infra_id: &str) -> Option<String> {
+/// The subnet that was created for the cluster. The control plane can write the annotation, so its name counts as well: without
+/// the HostedCluster, that it is one of those that this operator creates. What others use is not deleted in any case.
+pub(super) fn recorded(
+    link: &AzurePrivateLinkService,
+    cluster: Option<&HostedCluster>,
+) -> Option<String> {
     let id = link.annotations().get(SUBNET)?;
-    let is_own = name_of(id).eq_ignore_ascii_case(&plan::subnet_name(infra_id));
+    let name = name_of(id);
+    let is_own = match cluster.map(|it| it.spec.infra_id.as_deref()) {
+        Some(infra_id) => {
+            infra_id.is_some_and(|it| name.eq_ignore_ascii_case(&plan::subnet_name(it)))
+        }
+        None => plan::is_created(name),
+    };
     (is_own && is_id(id)).then(|| id.clone())
 }
 
