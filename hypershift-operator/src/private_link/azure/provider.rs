@@ -45,10 +45,10 @@ pub(super) const SUBNET: &str = "hypershift.openshift.io/azure-pls-nat-subnet";
 /// The reason of a failure that is not one of a step, and that of success.
 const ERROR: &str = "AzureError";
 const SUCCESS: &str = "AzureSuccess";
-/// What is made, and what administrators check, in messages.
+/// What is made, and what to do if it is not, in messages.
 const WHAT: &str = "private link service";
-const CHECK: &str =
-    "--azure-resource-group, --azure-subscription-id and the permissions of its credentials there";
+const ADVICE: &str = "The administrator of the management cluster finds the cause in the log of the operator, and checks \
+                      --azure-resource-group, --azure-subscription-id and the permissions of its credentials there";
 /// The conditions of which `AzurePrivateLinkServiceAvailable` is the summary.
 const PARTS: [ClusterCondition; 4] = [
     ClusterCondition::AzureInternalLoadBalancerAvailable,
@@ -304,14 +304,14 @@ pub(super) fn status(
     let mut all = Vec::new();
     match bad {
         Some((problem, true)) => {
-            let message = problem.message(WHAT, CHECK);
+            let message = problem.message(WHAT, ADVICE);
             all.push(condition(balancer, "False", problem.reason, message));
         }
         Some((problem, false)) => {
             if matches!(made.balancer, Seen::There(_)) {
                 all.push(good(balancer, "the internal load balancer is found"));
             }
-            let message = problem.message(WHAT, CHECK);
+            let message = problem.message(WHAT, ADVICE);
             all.push(condition(service, "False", problem.reason, message));
         }
         None => {
