@@ -17,7 +17,6 @@ mod azure;
 mod control;
 mod gcp;
 mod inputs;
-mod problem;
 mod requests;
 
 use std::sync::Arc;
@@ -25,6 +24,7 @@ use std::sync::Arc;
 use api::hypershift::v1beta1::platform::PlatformType;
 use futures::future::join3;
 use kube::api::ApiResource;
+use support::problem;
 use support::shutdown::Drain;
 
 use crate::context::Context;

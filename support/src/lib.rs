@@ -22,7 +22,7 @@
 //! With feature `aws`: `aws`, `xml`, signatures and credentials of AWS, and what its services respond; `ec2`, its calls.
 //!
 //! With feature `rest`: `rest`, calls of the HTTP APIs of other clouds; `azure`, `google_cloud`, `ibm_cloud`, their tokens;
-//! `azure_resources`, `google_resources`, calls that many resources have in common.
+//! `azure_resources`, `google_resources`, calls that many resources have in common; `problem`, why a private link is not ready.
 //!
 //! With feature `testing`: `testing`, a mock API server, and a server of HTTP.
 
@@ -69,6 +69,8 @@ pub mod kubelet_request;
 pub mod lease;
 #[cfg(feature = "outbound")]
 pub mod outbound;
+#[cfg(feature = "rest")]
+pub mod problem;
 #[cfg(feature = "kube")]
 pub mod reconcile;
 #[cfg(feature = "rest")]

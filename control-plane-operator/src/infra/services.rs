@@ -29,6 +29,18 @@ pub(crate) enum Reach {
     Private,
 }
 
+// === impl Reach ===
+
+impl Reach {
+    /// The audience of a service that is published by a load balancer. In a private cluster on Azure, it has a private link.
+    fn of(context: &Context<'_>) -> Self {
+        if context.is_on(PlatformType::Azure) && context.access().is_private() {
+            return Self::Private;
+        }
+        Self::Public
+    }
+}
+
 // === impl Service ===
 
 impl Service {
@@ -65,7 +77,7 @@ impl Service {
         match strategy.type_ {
             NodePort => self.node_port(strategy),
             LoadBalancer => {
-                self.load_balancer(context, Reach::Public);
+                self.load_balancer(context, Reach::of(context));
                 self.host(strategy);
             }
             _ => {}

@@ -1,4 +1,4 @@
-//! Services and Routes of thirteen publishing configurations, and addresses from statuses.
+//! Services and Routes of sixteen publishing configurations, and addresses from statuses.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -87,6 +87,7 @@ fn case(name: &'static str, platform: Value, instead: Option<Value>) -> Case {
 fn cases() -> Vec<Case> {
     let api = || Some(balanced("APIServer"));
     let private = || azure(&json!({ "topology": "Private" }));
+    let both = || azure(&json!({ "topology": "PublicAndPrivate" }));
     let swift = |topology: &str| {
         let private =
             json!({ "type": "Swift", "swift": { "podNetworkInstance": "swift-network-instance" } });
@@ -132,8 +133,23 @@ fn cases() -> Vec<Case> {
             api(),
         ),
         case(
+            "azure-public-and-private-cluster-uses-kas-loadbalancer",
+            both(),
+            api(),
+        ),
+        case(
             "azure-private-cluster-uses-oauth-loadbalancer",
             private(),
+            Some(balanced("OAuthServer")),
+        ),
+        case(
+            "azure-public-and-private-cluster-uses-oauth-loadbalancer",
+            both(),
+            Some(balanced("OAuthServer")),
+        ),
+        case(
+            "azure-public-cluster-uses-oauth-loadbalancer",
+            azure(&json!({})),
             Some(balanced("OAuthServer")),
         ),
         Case {
@@ -295,6 +311,24 @@ fn addresses_are_read_from_statuses() {
     assert_eq!(
         after.konnectivity.url(),
         "https://konnectivity.test.example.com:443"
+    );
+}
+
+/// Without a host name, a private cluster has no Route of its OAuth server but the internal one.
+#[test]
+fn private_oauth_servers_without_a_host_name_have_an_address() {
+    let without = Some(route("OAuthServer", None));
+    let case = case("", azure(&json!({ "topology": "Private" })), without);
+    let rendered = with_context(&case, &Objects::default(), |context| {
+        desired(components::declared(), context).objects
+    });
+    let objects = Objects::from_iter(rendered);
+    let found = with_context(&case, &objects, |context| {
+        facts(components::declared(), context)
+    });
+    assert_eq!(
+        found.oauth.url(),
+        "https://oauth.apps.test-cluster.hypershift.local:443"
     );
 }
 

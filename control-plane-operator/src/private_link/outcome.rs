@@ -20,8 +20,8 @@ pub(super) struct Words {
     pub(super) success: &'static str,
     /// What is made, in messages.
     pub(super) what: &'static str,
-    /// Who makes it, in messages.
-    pub(super) identity: &'static str,
+    /// What to do if the cloud does not make it, in messages.
+    pub(super) advice: &'static str,
 }
 
 // === impl Outcome ===
@@ -61,7 +61,7 @@ impl Words {
             type_: about.to_owned(),
             status: status.to_owned(),
             reason: reason.to_owned(),
-            message: problem.map_or(message, |it| it.message(self.what, self.identity)),
+            message: problem.map_or(message, |it| it.message(self.what, self.advice)),
             observed_generation: generation,
             last_transition_time: Time(now),
         }

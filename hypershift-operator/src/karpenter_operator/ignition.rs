@@ -99,14 +99,20 @@ async fn configure(
         }
         None => Ok(None),
     };
+    // New nodes have a configuration once the class names it.
+    let named = match written {
+        Ok(Some(nodes)) => {
+            let named = set_current(ctx, class, &nodes.hash).await;
+            named.map(|()| Some(nodes))
+        }
+        Ok(None) => Ok(None),
+        Err(error) => Err(error),
+    };
     // The status is written in any case: it says what to change.
-    let (nodes, failed) = match written {
+    let (nodes, failed) = match named {
         Ok(nodes) => (nodes, None),
         Err(error) => (None, Some(error)),
     };
-    if let Some(nodes) = &nodes {
-        set_current(ctx, class, &nodes.hash).await?;
-    }
     let status = status(class, nodes.as_ref(), &updates, shared.now);
     let status = json!({ "metadata": { "name": class.name_any() }, "status": status });
     let applier = Applier::new(ctx.guest.clone(), STATUS_MANAGER);

@@ -117,12 +117,13 @@ pub(super) fn publish(context: &Context<'_>, service: &mut Service) -> Result<()
 #[expect(clippy::unnecessary_wraps, reason = "the form of adapt functions")]
 fn route(context: &Context<'_>, route: &mut Value) -> Result<()> {
     let wildcards = route["spec"]["wildcardPolicy"].clone();
-    let (host, reach) = if context.access().is_public() {
-        let host = by_route(context, ServiceType::Ignition).flatten();
-        (chosen(context, NAME, host), Reach::External)
-    } else {
+    // Only machines connect to it, and those of a private cluster do so in its network, also if its API server is public.
+    let (host, reach) = if context.access().is_private() {
         let host = format!("{NAME}.apps.{}.hypershift.local", context.name());
         (Some(host), Reach::Internal)
+    } else {
+        let host = by_route(context, ServiceType::Ignition).flatten();
+        (chosen(context, NAME, host), Reach::External)
     };
     *route = routes::route(context, (NAME, published_service(context)), host, reach);
     route["spec"]["wildcardPolicy"] = wildcards;

@@ -202,11 +202,12 @@ fn api_server_routes(context: &Context<'_>) -> Vec<Value> {
 fn konnectivity_route(context: &Context<'_>) -> Option<Value> {
     let host = by_route(context, ServiceType::Konnectivity)?;
     let name = "konnectivity-server";
-    let (host, reach) = if context.access().is_public() {
-        (chosen(context, name, host), routes::Reach::External)
-    } else {
+    // Only nodes connect to it, and those of a private cluster do so in its network, also if its API server is public.
+    let (host, reach) = if context.access().is_private() {
         let host = format!("{name}.apps.{}.hypershift.local", context.name());
         (Some(host), routes::Reach::Internal)
+    } else {
+        (chosen(context, name, host), routes::Reach::External)
     };
     let mut route = route(context, (name, name), host, reach);
     route["metadata"]["annotations"][BALANCE.0] = json!(BALANCE.1);

@@ -63,10 +63,14 @@ fn routes(context: &Context<'_>) -> Vec<Value> {
 }
 
 fn addresses(context: &Context<'_>, infra: &mut Infra) {
-    let route = if context.access().is_public() {
-        EXTERNAL
-    } else {
-        PRIVATE
+    let has_host = by_route(context, ServiceType::OAuthServer)
+        .flatten()
+        .is_some();
+    let route = match (context.access().is_public(), has_host) {
+        (true, _) => EXTERNAL,
+        (false, true) => PRIVATE,
+        // The only one that there is.
+        (false, false) => INTERNAL,
     };
     infra.oauth = of(context, ServiceType::OAuthServer, NAME, route);
 }

@@ -17,7 +17,9 @@ pub(super) const NOT_APPROVED: &str = "PrivateEndpointConnectionNotApproved";
 const WORDS: Words = Words {
     success: "AzureSuccess",
     what: "private link",
-    identity: "identity spec.platform.azure.azureAuthenticationConfig.workloadIdentities.controlPlaneOperator",
+    advice: "Check the permissions of identity \
+             spec.platform.azure.azureAuthenticationConfig.workloadIdentities.controlPlaneOperator, and the limits of the \
+             account; the log of the control-plane-operator has the details",
 };
 /// The conditions of which `AzurePrivateLinkServiceAvailable` is the summary.
 const PARTS: [ClusterCondition; 4] = [

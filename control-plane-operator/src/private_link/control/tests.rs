@@ -681,7 +681,6 @@ async fn missing_credentials_are_reported_on_azure() {
     }
 }
 
-/// A hosted cluster that never had an API server has no endpoint: its link is released. A refusal proves nothing.
 #[tokio::test]
 async fn missing_credentials_are_reported_on_google_cloud() {
     let (hcp, live) = (
@@ -692,13 +691,42 @@ async fn missing_credentials_are_reported_on_google_cloud() {
         let scenario = no_kubeconfig(code, reason);
         let provider = gcp::Provider::new(&scenario.client(), NAMESPACE);
         assert_waits(reason, &provider.ensure(&hcp, &live, &[]).await, part);
-        let removed = provider.remove(&hcp, &live, &[]).await;
-        if code == 404 {
-            assert_eq!(removed, Removed::Done);
-        } else {
-            assert_not_removed(reason, &removed, part);
-        }
+        assert_not_removed(reason, &provider.remove(&hcp, &live, &[]).await, part);
         scenario.finish();
+    }
+}
+
+/// A kubeconfig that is missing may be lost: only a link for which nothing was made is released. A refusal proves nothing.
+#[tokio::test]
+async fn a_lost_kubeconfig_leaves_no_endpoint_on_google_cloud() {
+    let hcp = on_google();
+    let made = on_google_link(<gcp::Provider as Provider>::FINALIZER);
+    let with = |status: Value| {
+        let mut link = made.clone();
+        link.status = serde_json::from_value(status).unwrap();
+        link
+    };
+    for (name, live, is_empty) in [
+        ("a service attachment", made.clone(), false),
+        (
+            "an endpoint",
+            with(json!({ "endpointIP": "10.1.0.4" })),
+            false,
+        ),
+        ("nothing", with(json!({})), true),
+        ("no status", with(Value::Null), true),
+    ] {
+        for (code, reason, part) in REFUSALS {
+            let scenario = no_kubeconfig(code, reason);
+            let provider = gcp::Provider::new(&scenario.client(), NAMESPACE);
+            let removed = provider.remove(&hcp, &live, &[]).await;
+            if is_empty && code == 404 {
+                assert_eq!(removed, Removed::Done, "{name}");
+            } else {
+                assert_not_removed(name, &removed, part);
+            }
+            scenario.finish();
+        }
     }
 }
 

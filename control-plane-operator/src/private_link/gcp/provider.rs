@@ -45,7 +45,7 @@ pub(in crate::private_link) struct Provider {
 
 /// Why there is no client.
 enum NoClient {
-    /// The hosted cluster has no API server that issues tokens, and never had one.
+    /// The hosted cluster has no API server that issues tokens: it never had one, or its Secret is lost.
     NoKubeconfig(Problem),
     Problem(Problem),
 }
@@ -188,14 +188,14 @@ impl control::Provider for Provider {
         let problem = match self.try_remove(hcp, live).await {
             Ok(Removal::Done) => return Removed::Done,
             Ok(Removal::Waiting) => return Removed::Waiting,
-            Err(NoClient::NoKubeconfig(_)) => {
-                tracing::warn!(
+            Err(NoClient::NoKubeconfig(_)) if !may_have_endpoint(live) => {
+                tracing::info!(
                     link = live.name_any(),
-                    "Releasing an endpoint of Private Service Connect without credentials to delete it"
+                    "Releasing a link for which no endpoint was made"
                 );
                 return Removed::Done;
             }
-            Err(NoClient::Problem(problem)) => problem,
+            Err(no_client) => Problem::from(no_client),
         };
         let pause = pause(&problem);
         Removed::Failed(report(live, &Outcome::failed(problem)), pause)
@@ -240,6 +240,13 @@ async fn try_ensure(google: &Google<'_, Client>, attachment: &Attachment) -> Out
         }
         Err(problem) => Outcome::failed(problem),
     }
+}
+
+/// Whether there may be something in the project of the cluster. An endpoint is made for a service attachment, and its address
+/// is written down later: without an address, it may be there all the same.
+fn may_have_endpoint(live: &GcpPrivateServiceConnect) -> bool {
+    let status = live.status.as_ref();
+    Attachment::of(live).is_some() || status.is_some_and(|it| it.endpoint_ip.is_some())
 }
 
 /// The change of the status, if there is one.

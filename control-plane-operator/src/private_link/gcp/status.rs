@@ -19,7 +19,9 @@ const DNS: &str = "GCPDNSAvailable";
 const WORDS: Words = Words {
     success: "GCPSuccess",
     what: "endpoint of Private Service Connect",
-    identity: "service account spec.platform.gcp.workloadIdentity.serviceAccountsEmails.controlPlane",
+    advice: "Check the permissions of service account \
+             spec.platform.gcp.workloadIdentity.serviceAccountsEmails.controlPlane, and the limits of the account; the log of \
+             the control-plane-operator has the details",
 };
 
 /// What has become of the address of the endpoint, and then of its names.

@@ -22,7 +22,8 @@ pub(crate) fn ignition_servers_follow_the_hosted_control_plane() {
     };
     let by_port =
         published(json!({ "type": "NodePort", "nodePort": { "address": "a", "port": 30123 } }));
-    let public = [("/spec/platform/aws/endpointAccess", json!("Public"))];
+    let access = |access: &str| [("/spec/platform/aws/endpointAccess", json!(access))];
+    let (public, both) = (access("Public"), access("PublicAndPrivate"));
     let gate = configuration(
         "featureGate",
         &json!({ "featureSet": "TechPreviewNoUpgrade" }),
@@ -30,7 +31,7 @@ pub(crate) fn ignition_servers_follow_the_hosted_control_plane() {
     let route = "Route/ignition-server";
     let proxy = "Service/ignition-server-proxy";
     let label = "/metadata/labels/hypershift.openshift.io~1internal-route";
-    let rows: [Row<'_>; 13] = [
+    let rows: [Row<'_>; 14] = [
         (
             "trust bundle",
             &bundle,
@@ -97,6 +98,13 @@ pub(crate) fn ignition_servers_follow_the_hosted_control_plane() {
         (
             "Route of a private cluster",
             &[],
+            route,
+            "/spec/host",
+            json!("ignition-server.apps.hcp.hypershift.local"),
+        ),
+        (
+            "Route of a cluster that is public, too",
+            &both,
             route,
             "/spec/host",
             json!("ignition-server.apps.hcp.hypershift.local"),

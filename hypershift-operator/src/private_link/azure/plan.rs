@@ -106,6 +106,11 @@ pub(super) fn subnet_name(infra_id: &str) -> String {
     format!("{infra_id}{SUBNET}")
 }
 
+/// Whether a subnet has a name that this operator gives.
+pub(super) fn is_created(subnet: &str) -> bool {
+    subnet.len() > SUBNET.len() && subnet.ends_with(SUBNET)
+}
+
 /// The frontend that has the address of the Service, and was not made for another one: Services can share an address, and
 /// networks can have the same one.
 pub(super) fn frontend(balancers: &[Value], own: &Balancer) -> Result<Frontend, String> {

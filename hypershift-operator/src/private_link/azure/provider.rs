@@ -45,10 +45,10 @@ pub(super) const SUBNET: &str = "hypershift.openshift.io/azure-pls-nat-subnet";
 /// The reason of a failure that is not one of a step, and that of success.
 const ERROR: &str = "AzureError";
 const SUCCESS: &str = "AzureSuccess";
-/// What is made, and what administrators check, in messages.
+/// What is made, and what to do if it is not, in messages.
 const WHAT: &str = "private link service";
-const CHECK: &str =
-    "--azure-resource-group, --azure-subscription-id and the permissions of its credentials there";
+const ADVICE: &str = "The administrator of the management cluster finds the cause in the log of the operator, and checks \
+                      --azure-resource-group, --azure-subscription-id and the permissions of its credentials there";
 /// The conditions of which `AzurePrivateLinkServiceAvailable` is the summary.
 const PARTS: [ClusterCondition; 4] = [
     ClusterCondition::AzureInternalLoadBalancerAvailable,
@@ -123,14 +123,10 @@ impl Provider {
         } else {
             None
         };
-        let infra_id = owner
-            .cluster
-            .as_ref()
-            .and_then(|it| it.spec.infra_id.as_deref());
         Ok(Target {
             uid: link.uid().unwrap_or_default(),
             balancer,
-            subnet: infra_id.and_then(|infra_id| recorded(link, infra_id)),
+            subnet: recorded(link, owner.cluster.as_ref()),
         })
     }
 
@@ -161,10 +157,20 @@ impl Provider {
     }
 }
 
-/// The subnet that was created for the cluster. The control plane can write the annotation, so its name counts as well.
-pub(super) fn recorded(link: &AzurePrivateLinkService, infra_id: &str) -> Option<String> {
+/// The subnet that was created for the cluster. The control plane can write the annotation, so its name counts as well: without
+/// the HostedCluster, that it is one of those that this operator creates. What others use is not deleted in any case.
+pub(super) fn recorded(
+    link: &AzurePrivateLinkService,
+    cluster: Option<&HostedCluster>,
+) -> Option<String> {
     let id = link.annotations().get(SUBNET)?;
-    let is_own = name_of(id).eq_ignore_ascii_case(&plan::subnet_name(infra_id));
+    let name = name_of(id);
+    let is_own = match cluster.map(|it| it.spec.infra_id.as_deref()) {
+        Some(infra_id) => {
+            infra_id.is_some_and(|it| name.eq_ignore_ascii_case(&plan::subnet_name(it)))
+        }
+        None => plan::is_created(name),
+    };
     (is_own && is_id(id)).then(|| id.clone())
 }
 
@@ -298,14 +304,14 @@ pub(super) fn status(
     let mut all = Vec::new();
     match bad {
         Some((problem, true)) => {
-            let message = problem.message(WHAT, CHECK);
+            let message = problem.message(WHAT, ADVICE);
             all.push(condition(balancer, "False", problem.reason, message));
         }
         Some((problem, false)) => {
             if matches!(made.balancer, Seen::There(_)) {
                 all.push(good(balancer, "the internal load balancer is found"));
             }
-            let message = problem.message(WHAT, CHECK);
+            let message = problem.message(WHAT, ADVICE);
             all.push(condition(service, "False", problem.reason, message));
         }
         None => {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use support::azure_resources::Group;
 
 use super::plan::{Desired, Target};
+use super::provider::recorded;
 use super::service::{Azure, Made, Progress, Removal, Seen};
 use crate::private_link::inputs::Balancer;
 use crate::private_link::problem::Problem;
@@ -192,6 +193,31 @@ async fn a_pass_that_ends_at_any_call_is_completed_by_the_next() {
         }
     }
     assert!(completed > 0, "a pass has fewer calls than are tried");
+}
+
+/// Its Service is gone, too: what was written down is the UID of the link, as a tag, and the ID of the subnet.
+#[tokio::test]
+async fn nothing_is_left_of_a_cluster_that_is_gone() {
+    let fake = cloud(&[ONE, TWO]);
+    let mut theirs = desired("uid-two", TWO, "2");
+    settle(&fake, &mut theirs).await.unwrap();
+    let before = fake.snapshot();
+    let mut own = desired("uid-one", ONE, "1");
+    settle(&fake, &mut own).await.unwrap();
+    let gone = |annotation: Option<&str>| Target {
+        balancer: None,
+        subnet: recorded(&tables::link(annotation), None),
+        ..own.target.clone()
+    };
+    // Whatever the control plane has written there.
+    clean_up(&fake, &gone(theirs.target.subnet.as_deref()))
+        .await
+        .unwrap();
+    assert_eq!(fake.snapshot().len(), before.len() + 1, "its own subnet");
+    clean_up(&fake, &gone(own.target.subnet.as_deref()))
+        .await
+        .unwrap();
+    assert_eq!(fake.snapshot(), before);
 }
 
 /// The author of a cluster chooses the program that writes its AzurePrivateLinkServices, and the IDs of the cluster.

@@ -39,9 +39,10 @@ pub(in crate::private_link) static KIND: Kind = Kind {
 pub(in crate::private_link) const CONTROL_PLANE_FINALIZER: &str =
     "hypershift.openshift.io/gcp-psc-customer";
 const SUCCESS: &str = "GCPSuccess";
-/// What is made, and what administrators check, in messages.
+/// What is made, and what to do if it is not, in messages.
 const WHAT: &str = "service attachment";
-const CHECK: &str = "--gcp-project, --gcp-region and the permissions of its credentials there";
+const ADVICE: &str = "The administrator of the management cluster finds the cause in the log of the operator, and checks \
+                      --gcp-project, --gcp-region and the permissions of its credentials there";
 
 /// Google Cloud.
 pub(in crate::private_link) struct Provider {
@@ -217,7 +218,7 @@ pub(super) fn status(
             let message = format!("service attachment {name} is available");
             ("True", SUCCESS, message)
         }
-        Err(problem) => ("False", problem.reason, problem.message(WHAT, CHECK)),
+        Err(problem) => ("False", problem.reason, problem.message(WHAT, ADVICE)),
     };
     let condition = Condition {
         type_: ClusterCondition::GcpServiceAttachmentAvailable

@@ -143,7 +143,7 @@ fn only_subnets_of_this_operator_are_disposable() {
     assert!(!plan::is_disposable(&subnet(&|_| {}), &[used]));
 }
 
-fn link(annotation: Option<&str>) -> AzurePrivateLinkService {
+pub(super) fn link(annotation: Option<&str>) -> AzurePrivateLinkService {
     let id = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/n";
     serde_json::from_value(json!({
         "apiVersion": "hypershift.openshift.io/v1beta1",
@@ -157,19 +157,33 @@ fn link(annotation: Option<&str>) -> AzurePrivateLinkService {
     .unwrap()
 }
 
-/// The control plane can write the annotation.
+/// The control plane can write the annotation. Without the HostedCluster, it is all that is known of the subnet.
 #[test]
 fn recorded_subnets_are_those_of_the_cluster() {
-    for (annotation, expected) in [
-        (None, false),
-        (Some("/a/subnets/infra-1-pls-nat"), true),
-        (Some("/a/subnets/infra-2-pls-nat"), false),
-        (Some("/a/subnets/nodes"), false),
-        (Some("/a?b/subnets/infra-1-pls-nat"), false),
-        (Some("infra-1-pls-nat"), false),
+    let with = |infra_id: Option<&str>| {
+        let mut cluster = hosted_cluster("azure");
+        cluster.spec.infra_id = infra_id.map(str::to_owned);
+        cluster
+    };
+    let (cluster, without_id) = (with(Some("infra-1")), with(None));
+    for (annotation, of_cluster, of_none) in [
+        (None, false, false),
+        (Some("/a/subnets/infra-1-pls-nat"), true, true),
+        (Some("/a/subnets/infra-2-pls-nat"), false, true),
+        (Some("/a/subnets/-pls-nat"), false, false),
+        (Some("/a/subnets/nodes"), false, false),
+        (Some("/a?b/subnets/infra-1-pls-nat"), false, false),
+        (Some("infra-1-pls-nat"), false, false),
     ] {
-        let found = recorded(&link(annotation), "infra-1");
-        assert_eq!(found.as_deref(), annotation.filter(|_| expected));
+        let link = link(annotation);
+        for (cluster, expected) in [
+            (Some(&cluster), of_cluster),
+            (Some(&without_id), false),
+            (None, of_none),
+        ] {
+            let found = recorded(&link, cluster);
+            assert_eq!(found.as_deref(), annotation.filter(|_| expected));
+        }
     }
 }
 

@@ -211,6 +211,41 @@ async fn a_configuration_that_is_not_written_is_not_named() {
     scenario.finish();
 }
 
+/// New nodes have the former version until the class names their configuration. A class that is gone needs no name.
+#[tokio::test]
+async fn a_class_that_cannot_name_its_configuration_has_a_status() {
+    let shared = shared("us-east-1");
+    let (_, token, user_data) = names_of(&shared);
+    let class = class(&json!({}), Some("00000000"));
+    for (code, reason, version) in [(403, "Forbidden", "4.20.1"), (404, "NotFound", "4.20.3")] {
+        let status = json!({ "status": {
+            "version": version,
+            "conditions": [
+                { "type": VERSION_RESOLVED, "status": "True" },
+                { "type": SUPPORTED_SKEW, "status": "True" },
+            ],
+        } });
+        let scenario = server(
+            &class,
+            [
+                written(Expect::post(SECRETS)),
+                written(Expect::patch(&format!("{SECRETS}/{token}"))),
+                written(Expect::patch(&format!("{SECRETS}/{user_data}"))),
+                Expect::patch(CLASS).answer(Answer::error(code, reason)),
+                written(Expect::patch(&format!("{CLASS}/status")).body(status)),
+            ],
+        );
+        let ctx = fixtures::context(&scenario);
+        let result = configure(&ctx, &class, &shared).await;
+        assert_eq!(result.is_ok(), code == 404, "{reason}: {result:?}");
+        if let Err(error) = result {
+            let expected = "failed to write OpenshiftEC2NodeClass a";
+            assert_eq!(error.to_string(), expected);
+        }
+        scenario.finish();
+    }
+}
+
 /// The finalizer changes the version of the class, which is named in the same pass all the same.
 #[tokio::test]
 async fn a_class_with_settings_of_kubelets_is_named_in_the_same_pass() {
