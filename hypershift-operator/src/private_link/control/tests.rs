@@ -163,10 +163,12 @@ const OWN: (Scope, &str) = (Scope::Private, "clusters/one");
 #[tokio::test]
 async fn links_that_are_not_of_a_cluster_are_refused() {
     type Edit = fn(&mut Value);
+    /// A name, who owns which cluster, a change of the link, and the requests.
+    type Row = (&'static str, (Scope, &'static str), Edit, Vec<Expect>);
     let found = || Expect::get(NAMESPACE).answer(owned_by("clusters/one"));
     let of_other = || Expect::get(ONE).answer(Answer::ok(&cluster(&json!({ SCOPE: "legacy" }))));
     let same: Edit = |_| {};
-    let table: [(&str, (Scope, &str), Edit, Vec<Expect>); 7] = [
+    let table: [Row; 7] = [
         (
             "not watched yet",
             OWN,

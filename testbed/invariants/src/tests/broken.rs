@@ -59,7 +59,7 @@ pub(super) fn without(object: &mut Value, key: &str) {
     object.as_object_mut().unwrap().remove(key);
 }
 
-pub(super) const ROWS: [Row; 49] = [
+pub(super) const ROWS: [Row; 50] = [
     row(
         Invariant::ClusterConditions,
         "a condition that must be true is false",
