@@ -30,7 +30,7 @@ const AT_A_TIME: usize = 6;
 /// How many migrate at a time.
 pub(crate) const CONCURRENCY: &str = "4";
 /// How long one cluster of the fleet may take, on a busy machine.
-pub(crate) const EACH: Duration = Duration::from_secs(30);
+pub(crate) const EACH: Duration = Duration::from_mins(1);
 /// Who deletes what has lost its owners.
 const GARBAGE_COLLECTOR: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
 

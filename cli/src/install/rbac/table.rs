@@ -67,7 +67,7 @@ pub(super) const TABLE: &[Row] = &[
         group: HYPERSHIFT,
         resources: &["controlplanecomponents"],
         names: &[],
-        verbs: &["get", "delete"],
+        verbs: &["get", "list", "delete"],
         needed_for: "whether AutoNode is rolled out, and its removal when it is switched off",
     },
     Row {
@@ -76,7 +76,7 @@ pub(super) const TABLE: &[Row] = &[
         group: "monitoring.coreos.com",
         resources: &["podmonitors"],
         names: &[],
-        verbs: &["get", "create", "patch", "delete"],
+        verbs: &["get", "list", "create", "patch", "delete"],
         needed_for: "metrics of AutoNode, where the management cluster has a Prometheus operator",
     },
     Row {

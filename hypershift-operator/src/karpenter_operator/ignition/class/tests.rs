@@ -113,9 +113,9 @@ fn the_hash_changes_with_the_user_data_and_only_then() {
             |it| {
                 let text = json!({
                     "apiVersion": "machineconfiguration.openshift.io/v1",
-                    "kind": "KubeletConfig",
+                    "kind": "MachineConfig",
                     "metadata": { "name": "core" },
-                    "spec": { "kubeletConfig": { "maxPods": 300 } },
+                    "spec": { "kernelArguments": ["quiet"] },
                 });
                 it.core = vec![("core".to_owned(), Some(text.to_string()))];
             },
