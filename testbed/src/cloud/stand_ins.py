@@ -1,16 +1,19 @@
-"""Runs moto's server with stand-ins for what it leaves out, and Karpenter depends on.
+"""Runs moto's server with stand-ins for what it leaves out.
 
 CreateFleet: moto's instances have no security groups, disks and instance profile of their launch template, and leave network
 interfaces behind. Karpenter would replace each of them at once, because its security groups differ.
 
 ListInstanceProfiles: moto lists the profiles of all paths. Karpenter deletes profiles below its own path that it does not use:
 it would delete those of others.
+
+DeleteNatGateway: moto leaves the gateway's network interface behind, in a subnet that then seems to be used.
 """
 
 import sys
 
 from moto.core.responses import ActionResult
 from moto.ec2.models.fleets import Fleet
+from moto.ec2.models.nat_gateways import NatGatewayBackend
 from moto.iam.responses import IamResponse
 from moto.server import main
 
@@ -78,6 +81,16 @@ def list_instance_profiles(response):
     return ActionResult({"InstanceProfiles": profiles})
 
 
+delete_nat_gateway = NatGatewayBackend.delete_nat_gateway
+
+
+def delete_nat_gateway_and_its_interface(backend, nat_gateway_id):
+    gateway = delete_nat_gateway(backend, nat_gateway_id)
+    backend.enis.pop(gateway._eni.id, None)
+    return gateway
+
+
+NatGatewayBackend.delete_nat_gateway = delete_nat_gateway_and_its_interface
 Fleet.create_on_demand_requests = create_on_demand_requests
 IamResponse.list_instance_profiles = list_instance_profiles
 
