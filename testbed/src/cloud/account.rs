@@ -3,11 +3,11 @@
 use anyhow::{Result, ensure};
 use http::Request;
 
-use super::Cloud;
+use super::{Cloud, EC2};
 
-/// What accounts are compared by: service, version and action. A fake remembers NAT gateways and instances that are gone, as
-/// AWS does.
-const LISTS: [(&str, &str, &str); 14] = [
+/// What accounts are compared by: service, version and action. A fake remembers NAT gateways, instances and VPC endpoints that
+/// are gone, as AWS does.
+const LISTS: [(&str, &str, &str); 13] = [
     ("ec2", "2016-11-15", "DescribeVpcs"),
     ("ec2", "2016-11-15", "DescribeSubnets"),
     ("ec2", "2016-11-15", "DescribeInternetGateways"),
@@ -18,10 +18,15 @@ const LISTS: [(&str, &str, &str); 14] = [
     ("ec2", "2016-11-15", "DescribeVolumes"),
     ("ec2", "2016-11-15", "DescribeNetworkInterfaces"),
     ("ec2", "2016-11-15", "DescribeLaunchTemplates"),
-    ("ec2", "2016-11-15", "DescribeVpcEndpoints"),
     ("iam", "2010-05-08", "ListRoles"),
     ("iam", "2010-05-08", "ListInstanceProfiles"),
     ("iam", "2010-05-08", "ListOpenIDConnectProviders"),
+];
+/// VPC endpoints that are not gone.
+const ENDPOINTS: [(&str, &str); 3] = [
+    ("Filter.1.Name", "vpc-endpoint-state"),
+    ("Filter.1.Value.1", "available"),
+    ("Filter.1.Value.2", "pending"),
 ];
 
 // === impl Cloud ===
@@ -43,6 +48,7 @@ impl Cloud {
         for (service, version, action) in LISTS {
             account.push(self.ask((service, version), action, &[]).await?);
         }
+        account.push(self.ask(EC2, "DescribeVpcEndpoints", &ENDPOINTS).await?);
         account.push(self.send("s3", Request::get("/"), "").await?);
         let zones = Request::get("/2013-04-01/hostedzone");
         account.push(self.send("route53", zones, "").await?);
