@@ -64,13 +64,15 @@ pub(crate) async fn until_gone(
     ));
     loop {
         let snapshot = Box::pin(hosted.snapshot(namespace, name)).await?;
+        let pools = &snapshot.pools;
+        let has_pools = !(pools.items.is_empty() && pools.unreadable.is_empty());
         let Some(cluster) = &snapshot.cluster else {
             step.done("gone");
-            return Ok(Gone::Yes);
+            return Ok(Gone::Yes { has_pools });
         };
         if is_held(cluster) {
             step.done("gone, except for what is in the cloud");
-            return Ok(Gone::Yes);
+            return Ok(Gone::Yes { has_pools });
         }
         let left = progress::left(cluster, &snapshot.pools);
         if Instant::now() >= deadline {
@@ -92,7 +94,10 @@ fn is_held(cluster: &HostedCluster) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Gone {
     /// It has.
-    Yes,
+    Yes {
+        /// Whether it has left node pools behind.
+        has_pools: bool,
+    },
     /// It has not.
     No {
         /// What is still there.

@@ -5,6 +5,7 @@ mod azure;
 mod cloud;
 mod gcp;
 mod held;
+mod pools;
 mod power_vs;
 
 use std::fmt::Debug;
@@ -343,7 +344,10 @@ impl ClusterArgs {
     ) -> anyhow::Result<()> {
         let (namespace, name) = (&self.namespace, &self.name);
         match waiting::until_gone(hosted, namespace, name, patience, display).await? {
-            Gone::Yes => Ok(()),
+            Gone::Yes { has_pools: false } => Ok(()),
+            Gone::Yes { has_pools: true } => {
+                pools::delete(hosted, (namespace, name), patience, display).await
+            }
             Gone::No { left } => bail!(
                 "HostedCluster {namespace}/{name} still exists after {} s: {left}. The deletion continues; run the command \
                  again to wait for it. The annotation {} may delay it",
