@@ -22,6 +22,12 @@ const SIDE_BY_SIDE: [&str; 2] = [
     "clusters_on_private_and_standard_types_coexist",
 ];
 
+/// The test of a HostedCluster whose control plane namespace another cluster has.
+const COLLISION: [&str; 2] = [
+    "namespace_collision",
+    "a_running_cluster_survives_a_namespace_collision",
+];
+
 /// The module with tests of clusters without a cloud.
 const PLATFORMS: &str = "platforms";
 
@@ -63,9 +69,10 @@ const FAULTS: [&str; 3] = [
 const OUTLIVED: &str = "hosted_clusters_survive_operator_failures";
 
 /// The modules with tests that need nodes.
-const NODES: [&str; 10] = [
+const NODES: [&str; 11] = [
     availability::REPLAYED[0],
     CATALOGS,
+    COLLISION[0],
     KARPENTER[0],
     LOGIN[0],
     ROLLOUT[0],
@@ -138,6 +145,10 @@ pub(crate) enum Soak {
     /// can read the other's Secrets or reach its pods. Everything logs at trace, and no secret may be in a log.
     /// Requires Linux and root, and takes about ten minutes.
     SideBySide,
+    /// A HostedCluster whose control plane namespace a running cluster has is created, refused and deleted three times: not a
+    /// byte of the running cluster changes, and its worker keeps working. `cargo xtask test` has the same without nodes.
+    /// Requires Linux and root, and takes about five minutes.
+    Collision,
     /// Operator Lifecycle Manager, unmodified, installs an operator from a catalog: of the control plane, and then of another
     /// cluster's nodes. One that does not support the next minor version holds the upgrade. Requires Linux and root, and takes
     /// about 20 minutes.
@@ -212,6 +223,7 @@ pub(crate) fn run(soak: &Soak) -> Result<ExitCode> {
             test("hosted_clusters_faults", OUTLIVED, &chosen)
         }
         Soak::SideBySide => fixed(SIDE_BY_SIDE),
+        Soak::Collision => fixed(COLLISION),
         Soak::Platforms => tests(PLATFORMS, &[&format!("{PLATFORMS}::")], &[]),
         Soak::Catalogs => tests(CATALOGS, &[&format!("{CATALOGS}::")], &[]),
         Soak::Karpenter => fixed(KARPENTER),
@@ -387,6 +399,7 @@ mod tests {
         assert_eq!(text.matches("cargo xtask soak platforms").count(), 2);
         let named = [
             (SIDE_BY_SIDE, "side-by-side"),
+            (COLLISION, "collision"),
             (KARPENTER, "karpenter"),
             (LOGIN, "login"),
             (ROLLOUT, "rollout"),

@@ -25,6 +25,7 @@ const COLLIDER: (&str, &str) = ("clusters-shared", "one");
 
 /// Check T01.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: cargo xtask soak collision"]
 async fn a_running_cluster_survives_a_namespace_collision() -> Result<()> {
     hosted::play(NodeTestbed::builder("namespace-collision"), scenario).await
 }

@@ -3,13 +3,7 @@
 use super::schedule::Cost;
 
 /// Tests that start all components of a control plane on a node. On two processors nothing else runs beside them.
-const WHOLE: [&str; 5] = [
-    "hosted_cluster::",
-    "karpenter::",
-    "namespace_collision::",
-    "olm::",
-    "rollout::",
-];
+const WHOLE: [&str; 5] = ["hosted_cluster::", "karpenter::", "olm::", "rollout::"];
 /// Tests that start nodes with dozens of pods, or several sets of managers.
 const HEAVY: [&str; 12] = [
     "cluster_api::",
@@ -34,12 +28,11 @@ const PROVIDER: [&str; 4] = [
     "migration_managers::",
 ];
 /// Times of the longest tests in seconds, for a machine that has not run them yet.
-const LONGEST: [(&str, u64); 17] = [
+const LONGEST: [(&str, u64); 16] = [
     ("hosted_cluster::", 600),
     ("tunnel::", 600),
     ("hosted_clusters_api::", 300),
     ("cluster_api::", 300),
-    ("namespace_collision::", 270),
     ("migration_managers::", 300),
     ("migration::", 250),
     ("providers::", 240),
