@@ -3,7 +3,7 @@
 use super::schedule::Cost;
 
 /// Tests that start all components of a control plane on a node. On two processors nothing else runs beside them.
-const WHOLE: [&str; 5] = ["hosted_cluster::", "karpenter::", "olm::", "rollout::"];
+const WHOLE: [&str; 4] = ["hosted_cluster::", "karpenter::", "olm::", "rollout::"];
 /// Tests that start nodes with dozens of pods, or several sets of managers.
 const HEAVY: [&str; 12] = [
     "cluster_api::",
