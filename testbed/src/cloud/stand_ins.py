@@ -6,6 +6,8 @@ interfaces behind. Karpenter would replace each of them at once, because its sec
 ListInstanceProfiles: moto lists the profiles of all paths. Karpenter deletes profiles below its own path that it does not use:
 it would delete those of others.
 
+RunInstances: moto leaves the network interfaces behind that EC2 makes with an instance, and deletes with it by default.
+
 DeleteNatGateway: moto leaves the gateway's network interface behind, in a subnet that then seems to be used.
 """
 
@@ -13,6 +15,7 @@ import sys
 
 from moto.core.responses import ActionResult
 from moto.ec2.models.fleets import Fleet
+from moto.ec2.models.instances import Instance
 from moto.ec2.models.nat_gateways import NatGatewayBackend
 from moto.iam.responses import IamResponse
 from moto.server import main
@@ -81,6 +84,17 @@ def list_instance_profiles(response):
     return ActionResult({"InstanceProfiles": profiles})
 
 
+prep_nics = Instance.prep_nics
+
+
+def prep_nics_that_end_with_it(instance, nic_spec, *rest, **more):
+    specs = nic_spec or [{"DeviceIndex": 0}]
+    for spec in specs:
+        if "NetworkInterfaceId" not in spec:
+            spec.setdefault("DeleteOnTermination", True)
+    return prep_nics(instance, specs, *rest, **more)
+
+
 delete_nat_gateway = NatGatewayBackend.delete_nat_gateway
 
 
@@ -91,6 +105,7 @@ def delete_nat_gateway_and_its_interface(backend, nat_gateway_id):
 
 
 NatGatewayBackend.delete_nat_gateway = delete_nat_gateway_and_its_interface
+Instance.prep_nics = prep_nics_that_end_with_it
 Fleet.create_on_demand_requests = create_on_demand_requests
 IamResponse.list_instance_profiles = list_instance_profiles
 
