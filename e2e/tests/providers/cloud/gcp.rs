@@ -38,8 +38,9 @@ impl Api for Gcp {
                 let gone = self.instances.remove(*name);
                 Some(Answer::found(gone.map(|_| operation("delete"))))
             }
-            ("GET", ["compute", "v1", .., "operations", _]) => {
-                Some(Answer::ok(operation("insert")))
+            // Clients do not poll: they ask for an answer when the operation is done.
+            ("POST", ["compute", "v1", .., "operations", _, "wait"]) => {
+                Some(Answer::ok(operation("wait")))
             }
             _ => None,
         }
@@ -65,4 +66,32 @@ fn instance(name: &str) -> Value {
         "status": "RUNNING",
         "networkInterfaces": [{ "name": "nic0", "networkIP": "10.0.0.2" }],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+
+    use super::*;
+
+    #[test]
+    fn instances_come_and_go_by_operations_that_are_waited_for() {
+        let zone = "compute/v1/projects/testbed/zones/us-central1-a";
+        let mut gcp = Gcp::default();
+        for (method, path, status) in [
+            ("GET", "instances/worker", StatusCode::NOT_FOUND),
+            ("POST", "instances", StatusCode::OK),
+            ("POST", "operations/operation/wait", StatusCode::OK),
+            ("GET", "instances/worker", StatusCode::OK),
+            ("DELETE", "instances/worker", StatusCode::OK),
+            ("POST", "operations/operation/wait", StatusCode::OK),
+            ("GET", "instances/worker", StatusCode::NOT_FOUND),
+        ] {
+            let whole = format!("{zone}/{path}");
+            let segments: Vec<_> = whole.split('/').collect();
+            let body = json!({ "name": "worker" });
+            let answer = gcp.answer(method, &segments, &body).unwrap();
+            assert_eq!(answer.status, status, "{method} {path}");
+        }
+    }
 }
