@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use api::group::{CapiTypes, GroupTable};
 use testbed::audit::Event;
 
-/// Kinds of which each object is created and deleted once, however long that takes. All other requests are repeated as
+/// Kinds of which each object is created once and ends once, however long that takes. All other requests are repeated as
 /// time passes, or as they happen to meet.
 const COUNTED: [&str; 3] = ["openstackservers", "services", "virtualmachines"];
 
@@ -20,7 +20,7 @@ pub(crate) struct Request(String);
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
     requests: BTreeSet<Request>,
-    /// How often each counted request succeeded.
+    /// How often each counted request succeeded, for different objects if it is a deletion.
     succeeded: BTreeMap<Request, usize>,
 }
 
@@ -75,6 +75,7 @@ impl Record {
     pub(crate) fn of(events: &[Event], user: &str, capi_types: CapiTypes) -> Result<Self> {
         let table = GroupTable::default();
         let mut record = Self::default();
+        let mut deleted = BTreeSet::new();
         for event in events.iter().filter(|event| event.user.username == user) {
             let Some((request, types)) = Request::of(&table, event) else {
                 continue;
@@ -84,10 +85,18 @@ impl Record {
                 "{user} uses {capi_types} types, and made the request {}",
                 event.summary()
             );
-            let is_change = ["create", "delete"].contains(&event.verb.as_str());
-            let is_counted = COUNTED.contains(&event.object_ref.resource.as_str());
-            if is_change && is_counted && (200..300).contains(&event.response_status.code) {
-                *record.succeeded.entry(request.clone()).or_default() += 1;
+            let reference = &event.object_ref;
+            let is_counted = COUNTED.contains(&reference.resource.as_str());
+            if is_counted && (200..300).contains(&event.response_status.code) {
+                let is_new = match event.verb.as_str() {
+                    "create" => true,
+                    // A provider may delete an object again while it ends.
+                    "delete" => deleted.insert((request.clone(), &reference.name)),
+                    _ => false,
+                };
+                if is_new {
+                    *record.succeeded.entry(request.clone()).or_default() += 1;
+                }
             }
             record.requests.insert(request);
         }
@@ -228,6 +237,20 @@ mod tests {
         assert!(Record::of(&[of_group(PRIVATE)], "provider", CapiTypes::Standard).is_err());
         let others = Record::of(&[of_group(PRIVATE)], "user", CapiTypes::Standard);
         assert_eq!(others.unwrap(), Record::default());
+    }
+
+    #[test]
+    fn an_object_that_is_deleted_again_counts_once() {
+        let delete = |name: &str| {
+            let uri = format!("/apis/kubevirt.io/v1/namespaces/a/virtualmachines/{name}");
+            let reference = json!({
+                "apiGroup": "kubevirt.io", "resource": "virtualmachines", "name": name,
+            });
+            event("delete", &uri, &reference, 200)
+        };
+        let events = [delete("a"), delete("a"), delete("b")];
+        let record = record(&events, CapiTypes::Standard);
+        assert_eq!(record.succeeded("delete kubevirt.io/v1 virtualmachines"), 2);
     }
 
     #[test]
