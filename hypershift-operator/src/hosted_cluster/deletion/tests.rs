@@ -1,6 +1,8 @@
 //! The order of a deletion, call by call, before an API server of expected calls.
 
-use api::group::{self, CapiTypes};
+mod platforms;
+
+use api::group::CapiTypes;
 use ownership::Scope;
 use payload::Releases;
 use prometheus_client::registry::Registry;
@@ -34,10 +36,6 @@ const APPROVER_ROLE: &str =
 const SIGNER_ROLE: &str =
     "/apis/rbac.authorization.k8s.io/v1/clusterroles/hypershift-csr-signer-clusters-one";
 const NAMESPACE: &str = "/api/v1/namespaces/clusters-one";
-const SECRETS: &str = "/api/v1/namespaces/clusters-one/secrets";
-/// The kinds that OpenStack's provider cleans up.
-const IMAGES: &str = "/apis/openstack.k-orc.cloud/v1alpha1/namespaces/clusters-one/images";
-const SERVERS: &str = "/apis/GROUP/v1alpha1/namespaces/clusters-one/openstackservers";
 
 fn context(scenario: &Scenario) -> Context {
     let config = Config::for_tests(Scope::Private);
@@ -298,83 +296,6 @@ async fn machines_that_their_provider_fails_to_delete_are_given_up() {
     let progress = super::advance(&facts, &own, &ctx).await.unwrap();
     assert_eq!(progress, Progress::Gone(Duration::ZERO));
     scenario.finish();
-}
-
-/// Calls of a deletion on OpenStack until the provider has cleaned up, but for its last images.
-fn until_images(images: Answer) -> Vec<Expect> {
-    vec![
-        none(&capi("clusters")),
-        gone(HCP),
-        none(POOLS),
-        Expect::get(IMAGES).answer(images),
-    ]
-}
-
-async fn advance_on_openstack(namespace: &Namespace, scenario: &Scenario) -> Progress {
-    let ctx = context(scenario);
-    let cluster = fixture::hosted_cluster("openstack");
-    let facts = empty_facts(cluster, Capi::new(CapiTypes::Private), &ctx);
-    super::advance(&facts, namespace, &ctx).await.unwrap()
-}
-
-/// The controllers of images leave it, and stop before the namespace is deleted.
-#[tokio::test]
-async fn the_finalizer_on_secrets_is_removed_after_the_last_image() {
-    let finalizer = "openstack.k-orc.cloud/image";
-    let secret = |name: &str, finalizers: &[&str]| {
-        let rest = json!({ "metadata": { "namespace": "clusters-one" } });
-        object(name, finalizers, rest)
-    };
-    let held = secret("one-cloud", &[finalizer, "example.com/other"]);
-    let kept = json!({
-        "resourceVersion": "7", "uid": "u", "finalizers": ["example.com/other"],
-    });
-    let secrets = [
-        held.clone(),
-        secret("pull-secret", &[]),
-        secret("others", &["example.com/other"]),
-    ];
-    let mut calls = until_images(Answer::list(&[]));
-    calls.extend([
-        none(&SERVERS.replace("GROUP", &group::infrastructure(CapiTypes::Private))),
-        Expect::get(SECRETS).answer(Answer::list(&secrets)),
-        Expect::patch(&format!("{SECRETS}/one-cloud"))
-            .body(json!({ "metadata": kept }))
-            .answer(Answer::ok(&held)),
-        none(&capi("clusters")),
-    ]);
-    let scenario = Scenario::new(calls.into_iter().chain(nothing_left()));
-    let own = Namespace::Owned(control_plane_namespace::for_tests("clusters-one"));
-    let progress = advance_on_openstack(&own, &scenario).await;
-    assert_eq!(progress, Progress::Gone(Duration::ZERO));
-    scenario.finish();
-
-    let metadata =
-        json!({ "namespace": "clusters-one", "deletionTimestamp": "2030-01-31T12:00:00Z" });
-    let image = object("rhcos-1", &[finalizer], json!({ "metadata": metadata }));
-    let scenario = Scenario::new(until_images(Answer::list(&[image])));
-    let progress = advance_on_openstack(&own, &scenario).await;
-    assert!(matches!(progress, Progress::Waiting(_)), "{progress:?}");
-    scenario.finish();
-}
-
-#[tokio::test]
-async fn secrets_of_another_namespace_keep_their_finalizers() {
-    let name = "clusters-one".to_owned();
-    let owner = "clusters-x/one".to_owned();
-    for namespace in [
-        Namespace::Absent(name.clone()),
-        Namespace::Unclaimed(name.clone()),
-        Namespace::Foreign { name, owner },
-    ] {
-        let mut calls = until_images(Answer::list(&[]));
-        let servers = SERVERS.replace("GROUP", &group::infrastructure(CapiTypes::Private));
-        calls.extend([none(&servers), none(&capi("clusters"))]);
-        let scenario = Scenario::new(calls.into_iter().chain(nothing_left()));
-        let progress = advance_on_openstack(&namespace, &scenario).await;
-        assert_eq!(progress, Progress::Gone(Duration::ZERO), "{namespace:?}");
-        scenario.finish();
-    }
 }
 
 /// An object of the control plane's namespace, or of none, that a deletion by name would find.
