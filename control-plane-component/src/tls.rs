@@ -116,6 +116,13 @@ impl Tls {
         }
     }
 
+    /// The flags of most components: minimum version, and the ciphers if they are configurable.
+    pub fn flags(&self) -> Vec<String> {
+        let version = format!("--tls-min-version={}", self.version());
+        let ciphers = self.cipher_flag("--tls-cipher-suites");
+        [version].into_iter().chain(ciphers).collect()
+    }
+
     /// The flag with the ciphers, if they are configurable.
     pub fn cipher_flag(&self, flag: &str) -> Option<String> {
         (!self.ciphers.is_empty()).then(|| format!("{flag}={}", self.ciphers.join(",")))

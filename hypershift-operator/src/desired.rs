@@ -7,6 +7,9 @@ use kube::api::ApiResource;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::cluster_ref::Id;
+use crate::names::LONGEST_LABEL;
+
 /// The desired state of an object.
 #[derive(Clone, PartialEq)]
 pub(crate) struct Desired {
@@ -79,6 +82,19 @@ impl Desired {
     pub(crate) fn labelled(mut self, key: &str, value: &str) -> Self {
         self.body["metadata"]["labels"][key] = json!(value);
         self
+    }
+
+    /// The same with labels that name the HostedCluster, as cluster-scoped RBAC has them.
+    pub(crate) fn labelled_with_owner(self, owner: &Id) -> Self {
+        let labels = [
+            ("hypershift.openshift.io/owner.namespace", &owner.namespace),
+            ("hypershift.openshift.io/owner.name", &owner.name),
+        ];
+        // Longer values are not valid in labels. The owner is also in the annotation, which decides.
+        let labels = labels.into_iter();
+        labels
+            .filter(|(_, value)| value.len() <= LONGEST_LABEL)
+            .fold(self, |desired, (key, value)| desired.labelled(key, value))
     }
 
     pub(crate) fn name(&self) -> &str {

@@ -99,6 +99,11 @@ pub(crate) fn earlier_agent_rbac(namespace: &str) -> String {
     format!("{CAPI_PROVIDER}-{namespace}")
 }
 
+/// Name of the role and of the binding that let the storage driver of a control plane on KubeVirt read volumes.
+pub(crate) fn kubevirt_csi_role(namespace: &str) -> String {
+    format!("{namespace}-kubevirt-csi-cluster")
+}
+
 /// The PKI operator of a control plane.
 pub(crate) const PKI_OPERATOR: &str = "control-plane-pki-operator";
 /// The role by which PKI operators read and change certificate signing requests; the installer creates it.

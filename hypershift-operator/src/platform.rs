@@ -75,6 +75,12 @@ pub(crate) trait Infrastructure: Sync {
         Vec::new()
     }
 
+    /// The finalizer that its controllers leave on Secrets of the control plane's namespace. A deletion removes it after
+    /// [`cleaned_up`](Self::cleaned_up): these controllers stop before the namespace is deleted.
+    fn secret_finalizer(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Machines that are given up while the cluster is deleted, if there are such.
     fn orphans(&self, facts: &Facts) -> Option<Orphans> {
         let _ = facts;

@@ -7,10 +7,7 @@ use super::feature_gate::Features;
 
 /// TLS version and ciphers.
 pub(crate) fn tls(context: &Context<'_>) -> Vec<String> {
-    let tls = context.tls();
-    let version = format!("--tls-min-version={}", tls.version());
-    let ciphers = tls.cipher_flag("--tls-cipher-suites");
-    [version].into_iter().chain(ciphers).collect()
+    context.tls().flags()
 }
 
 /// Feature gates, as rendered by the release.

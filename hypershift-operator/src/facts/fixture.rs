@@ -300,6 +300,11 @@ pub(crate) fn facts(cluster: HostedCluster, types: CapiTypes) -> Facts {
 
 /// A release with an image for every component that tests use.
 pub(crate) fn release() -> Release {
+    release_of("4.20.1")
+}
+
+/// The same of another version.
+pub(crate) fn release_of(version: &str) -> Release {
     let tags = [
         "aws-cluster-api-controllers",
         "azure-cluster-api-controllers",
@@ -313,14 +318,17 @@ pub(crate) fn release() -> Release {
         "openstack-resource-controller",
     ];
     let tags = tags.map(|tag| {
-        let image = format!("images.example.com/4.20.1/{tag}@sha256:{}", "0".repeat(64));
+        let image = format!(
+            "images.example.com/{version}/{tag}@sha256:{}",
+            "0".repeat(64)
+        );
         json!({ "name": tag, "from": { "kind": "DockerImage", "name": image } })
     });
     let stream = json!({
         "kind": "ImageStream",
         "apiVersion": "image.openshift.io/v1",
         "metadata": {
-            "name": "4.20.1",
+            "name": version,
             "annotations": { "io.openshift.build.versions": "kubernetes=1.33.5" },
         },
         "spec": { "tags": tags },

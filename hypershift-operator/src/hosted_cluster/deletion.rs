@@ -1,9 +1,9 @@
 //! Deletion of a HostedCluster: objects are deleted in an order in which the controllers that clean up still run.
 //!
 //! Each reconcile begins at the first step and stops at the first one that is not complete, which is reported. The
-//! order: node pools, what their provider has on the infrastructure, the Cluster with its machines, the Deployments that
-//! worked for it, what is outside of the namespace, the control plane, the documents by which a cloud validated its tokens,
-//! the namespace.
+//! order: node pools, what their provider has on the infrastructure, finalizers of the provider on Secrets, the Cluster
+//! with its machines, the Deployments that worked for it, what is outside of the namespace, the control plane, the documents
+//! by which a cloud validated its tokens, the namespace.
 
 mod endpoints;
 mod explain;
@@ -17,6 +17,7 @@ use api::hypershift::v1beta1::platform::PlatformType;
 use api::hypershift::v1beta1::{HostedCluster, HostedControlPlane, NodePool};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams};
@@ -89,6 +90,7 @@ impl Deletion<'_> {
         if let Some(waiting) = self.cleaned_up().await? {
             return Ok(Some(waiting));
         }
+        self.release_secrets().await?;
         if let Some(waiting) = self.all(self.facts.capi.cluster()).await? {
             return Ok(Some(waiting));
         }
@@ -199,6 +201,34 @@ impl Deletion<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// Removes the finalizer of the provider from Secrets: its controllers do not, and with it the namespace would stay
+    /// forever. Only in the cluster's own namespace: elsewhere, controllers of another cluster may need it.
+    async fn release_secrets(&self) -> Result<(), Error> {
+        let platform = infrastructure(self.facts.cluster.spec.platform.type_);
+        let Some(finalizer) = platform.secret_finalizer() else {
+            return Ok(());
+        };
+        let Some(namespace) = self.namespace.owned() else {
+            return Ok(());
+        };
+        let api: Api<Secret> = Api::namespaced(self.ctx.client.clone(), namespace);
+        let listed = api.list_metadata(&ListParams::default()).await;
+        let listed =
+            listed.map_err(Error::list(format!("secrets in {}", self.namespace.name())))?;
+        let resource = ApiResource::erase::<Secret>(&());
+        for found in listed.items {
+            let object = DynamicObject {
+                types: None,
+                metadata: found.metadata,
+                data: Value::Null,
+            };
+            if let Some(secret) = self.own(&resource, object) {
+                secret.drop_finalizer(finalizer, self.ctx).await?;
+            }
+        }
+        Ok(())
     }
 
     /// All objects of a kind that are the cluster's. Of the Clusters of Cluster API, controllers delete all machines first.

@@ -39,8 +39,6 @@ const CORE: &str = "hypershift.openshift.io/core-ignition-config=true";
 const TUNING: &str = "hypershift.openshift.io/nto-generated-machine-config=true";
 /// The Secret with the certificate authority of the ignition server.
 const IGNITION_CA: &str = "ignition-server-ca-cert";
-/// The ConfigMap with the configuration of the cloud provider.
-const CLOUD_CONFIG: &str = "azure-cloud-config";
 /// The condition of a virtual machine that can move to another host while it runs.
 const LIVE_MIGRATABLE: &str = "VMLiveMigratable";
 
@@ -162,11 +160,11 @@ impl Reader<'_> {
         &self,
         cluster: &HostedCluster,
     ) -> Result<BTreeMap<String, String>, Error> {
-        if cluster.spec.platform.type_ != PlatformType::Azure {
+        let Some(name) = cluster.spec.platform.type_.cloud_config_map() else {
             return Ok(BTreeMap::new());
-        }
-        let read = self.config_maps_in(&self.away).get_opt(CLOUD_CONFIG).await;
-        let object = format!("ConfigMap {}/{CLOUD_CONFIG}", self.away);
+        };
+        let read = self.config_maps_in(&self.away).get_opt(name).await;
+        let object = format!("ConfigMap {}/{name}", self.away);
         let found = read.map_err(Error::read(object))?;
         Ok(found.and_then(|it| it.data).unwrap_or_default())
     }

@@ -3,6 +3,7 @@
 pub(crate) mod base_domain;
 pub(crate) mod cache;
 pub(crate) mod client;
+mod csi_role;
 mod disk;
 pub(crate) mod infrastructure;
 pub(crate) mod machines;

@@ -107,6 +107,8 @@ pub const UNPROVEN: &[Unproven] = &[
     unproven("openstack.k-orc.cloud", "images"),
     unproven("cdi.kubevirt.io", "datavolumes"),
     unproven("", "nodes"),
+    // It is granted to storage drivers on KubeVirt.
+    unproven("", "persistentvolumes"),
     verbs(&["create", "delete"], "routes"),
     // Pools with other settings: upgrades where nodes are, and health checks of machines that have start.
     verbs(&["create", "patch", "delete"], "machinehealthchecks"),

@@ -109,4 +109,19 @@ impl PlatformType {
             | Self::None => FeatureSet::Default,
         }
     }
+
+    /// The ConfigMap of the control plane with the configuration of the cloud provider, where ignition payloads include it.
+    pub fn cloud_config_map(self) -> Option<&'static str> {
+        match self {
+            Self::Azure => Some("azure-cloud-config"),
+            Self::OpenStack => Some("openstack-cloud-config"),
+            Self::Agent
+            | Self::Aws
+            | Self::Gcp
+            | Self::IbmCloud
+            | Self::KubeVirt
+            | Self::None
+            | Self::PowerVs => None,
+        }
+    }
 }

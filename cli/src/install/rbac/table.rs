@@ -191,6 +191,15 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         holder: Holder::Both,
         reach: Reach::Cluster,
+        group: "",
+        resources: &["persistentvolumes"],
+        names: &[],
+        verbs: &["get"],
+        needed_for: "the role by which storage drivers on KubeVirt read volumes",
+    },
+    Row {
+        holder: Holder::Both,
+        reach: Reach::Cluster,
         group: "cdi.kubevirt.io",
         resources: &["datavolumes"],
         names: &[],
@@ -256,7 +265,8 @@ pub(super) const TABLE: &[Row] = &[
         // Those for signers have the name of the control plane's namespace, and rules cannot have a part of a name.
         names: &[],
         verbs: &["get", "list", "watch", "create", "patch", "delete"],
-        needed_for: "the role by which managers read CRDs, and which signers a PKI operator approves and signs for",
+        needed_for: "the role by which managers read CRDs, which signers a PKI operator approves and signs for, and which \
+                     volumes a storage driver reads",
     },
     Row {
         holder: Holder::Both,

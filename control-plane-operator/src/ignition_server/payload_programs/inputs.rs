@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use api::hypershift::v1beta1::HostedControlPlane;
-use api::hypershift::v1beta1::platform::PlatformType;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Api;
 use serde_json::{Value, json};
@@ -32,8 +31,6 @@ const ALL_AUTHORITIES: &str = "trusted-ca-bundle-managed";
 const BUNDLE_KEY: &str = "ca-bundle.crt";
 /// Key of a token with the operating system stream.
 pub(super) const OS_STREAM: &str = "os-stream";
-/// The ConfigMap of Azure's cloud provider.
-const AZURE: &str = "azure-cloud-config";
 
 type Data = BTreeMap<String, String>;
 
@@ -48,8 +45,8 @@ pub(super) struct Objects {
     pub(super) files: Data,
     /// All authorities, if their ConfigMap exists.
     pub(super) authorities: Option<String>,
-    /// The data of the cloud provider's ConfigMap, where nodes need it.
-    pub(super) cloud_config: Option<Data>,
+    /// Name and data of the cloud provider's ConfigMap, where nodes need it.
+    pub(super) cloud_config: Option<(&'static str, Data)>,
 }
 
 /// The hashes of a token. An empty one is not checked.
@@ -99,11 +96,12 @@ impl Objects {
         let authorities = optional(&maps, ALL_AUTHORITIES).await?;
         let authorities = authorities.map(|mut data| data.remove(BUNDLE_KEY).unwrap_or_default());
         let files = read::get(&maps, format!("ConfigMap {FILES}"), FILES).await?;
-        let cloud_config = if hcp.spec.platform.type_ == PlatformType::Azure {
-            let found = read::get(&maps, format!("ConfigMap {AZURE}"), AZURE).await?;
-            Some(found.data.unwrap_or_default())
-        } else {
-            None
+        let cloud_config = match hcp.spec.platform.type_.cloud_config_map() {
+            Some(name) => {
+                let found = read::get(&maps, format!("ConfigMap {name}"), name).await?;
+                Some((name, found.data.unwrap_or_default()))
+            }
+            None => None,
         };
         Ok(Self {
             pull_secret,
@@ -120,11 +118,11 @@ impl Objects {
 
     /// The cloud provider's ConfigMap as a file.
     pub(super) fn cloud_config(&self, namespace: &str) -> Option<String> {
-        let data = self.cloud_config.as_ref()?;
+        let (name, data) = self.cloud_config.as_ref()?;
         Some(yaml(&json!({
             "apiVersion": "v1",
             "kind": "ConfigMap",
-            "metadata": { "name": AZURE, "namespace": namespace },
+            "metadata": { "name": name, "namespace": namespace },
             "data": data,
         })))
     }
@@ -148,7 +146,8 @@ impl Objects {
             return Err(Outdated::Configuration { expected, found });
         }
         self.check_files()?;
-        let config = self.cloud_config.as_ref().map(data_hash);
+        let config = self.cloud_config.as_ref();
+        let config = config.map(|(_, data)| data_hash(data));
         if is_other(&expected.cloud_config, &config.unwrap_or_default()) {
             return Err(Outdated::CloudConfig(expected.cloud_config.clone()));
         }
@@ -217,8 +216,11 @@ async fn optional(api: &Api<ConfigMap>, name: &str) -> Result<Option<Data>, Erro
 #[cfg(test)]
 mod tests {
     use k8s_openapi::ByteString;
+    use support::testing::{Answer, Expect, Scenario};
 
     use super::*;
+
+    const NAMESPACE: &str = "clusters-one";
 
     fn objects() -> Objects {
         let authorities =
@@ -232,7 +234,10 @@ mod tests {
                 (AUTHORITIES.to_owned(), yaml(&authorities)),
             ]),
             authorities: Some("COMPANY\nPROXY\n".to_owned()),
-            cloud_config: Some(Data::from([("cloud.conf".to_owned(), "{}".to_owned())])),
+            cloud_config: Some((
+                "azure-cloud-config",
+                Data::from([("cloud.conf".to_owned(), "{}".to_owned())]),
+            )),
         }
     }
 
@@ -252,6 +257,75 @@ mod tests {
         assert_eq!(bytes_hash(&[1, 2, 3]), hash(b"[1 2 3]"));
         assert_eq!(bytes_hash(&[]), hash(b"[]"));
         assert_eq!(data_hash(&Data::new()), "");
+    }
+
+    /// Objects of a control plane on a platform.
+    async fn read(platform: &str) -> Result<Objects, Error> {
+        let hcp: HostedControlPlane = serde_json::from_value(json!({
+            "metadata": { "name": "one", "namespace": NAMESPACE },
+            "spec": {
+                "releaseImage": "images.example.com/release:4.22.0",
+                "infraID": "one-x", "issuerURL": "https://kubernetes.default.svc",
+                "platform": { "type": platform },
+                "dns": { "baseDomain": "example.com" },
+                "services": [], "etcd": { "managementType": "Managed" },
+                "pullSecret": { "name": "pull-secret" }, "sshKey": { "name": "" },
+            },
+        }))
+        .unwrap();
+        let map = |name: &str, data: Value| {
+            let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps/{name}");
+            let map = json!({ "metadata": { "name": name, "namespace": NAMESPACE }, "data": data });
+            Expect::get(&path).answer(Answer::ok(&map))
+        };
+        let config = |text: &str| json!({ "cloud.conf": text });
+        let secret = json!({ "metadata": {}, "data": { "kubeconfig": "e30=" } });
+        let path = format!("/api/v1/namespaces/{NAMESPACE}/secrets/bootstrap-kubeconfig");
+        let scenario = Scenario::new([]).always([
+            map(BUNDLE, json!({})),
+            map(ALL_AUTHORITIES, json!({})),
+            map(FILES, json!({})),
+            map("azure-cloud-config", config("{}")),
+            map("openstack-cloud-config", config("[Global]\n")),
+            Expect::get(&path).answer(Answer::ok(&secret)),
+        ]);
+        let read = Objects::read(&scenario.client(), NAMESPACE, &hcp, Vec::new()).await;
+        scenario.finish();
+        read
+    }
+
+    #[tokio::test]
+    async fn payloads_include_the_cloud_config_of_the_platform() {
+        for (platform, expected) in [
+            ("Azure", Some(("azure-cloud-config", "{}"))),
+            ("OpenStack", Some(("openstack-cloud-config", "[Global]\n"))),
+            ("AWS", None),
+            ("KubeVirt", None),
+        ] {
+            let objects = read(platform).await.unwrap();
+            let file = objects.cloud_config(NAMESPACE);
+            let file = file.map(|it| serde_saphyr::from_str::<Value>(&it).unwrap());
+            let expected_file = expected.map(|(name, text)| {
+                json!({
+                    "apiVersion": "v1",
+                    "kind": "ConfigMap",
+                    "metadata": { "name": name, "namespace": NAMESPACE },
+                    "data": { "cloud.conf": text },
+                })
+            });
+            assert_eq!(file, expected_file, "{platform}");
+            let hash = expected.map(|(_, text)| hash(format!("cloud.conf\0{text}\0").as_bytes()));
+            let found = |cloud_config: String| {
+                objects.check(&Expected {
+                    cloud_config,
+                    ..Expected::default()
+                })
+            };
+            assert_eq!(found(hash.unwrap_or_default()), Ok(()), "{platform}");
+            let other = "ffffffff".to_owned();
+            let outdated = Err(Outdated::CloudConfig(other.clone()));
+            assert_eq!(found(other), outdated, "{platform}");
+        }
     }
 
     #[test]

@@ -113,6 +113,14 @@ fn steps_match_golden_files() {
         "programs-4.20",
         &readable(&steps(&inputs("4.20.3"), "/payloads/run")),
     );
+    let openstack = Inputs {
+        cloud_config: Some("kind: ConfigMap\n".to_owned()),
+        ..inputs("4.20.3")
+    };
+    golden(
+        "programs-4.20-openstack",
+        &readable(&steps(&openstack, "/payloads/run")),
+    );
     let oldest = Inputs {
         cloud_config: Some("kind: ConfigMap\n".to_owned()),
         os_stream: "rhel-9".to_owned(),

@@ -5,6 +5,7 @@
 
 mod karpenter;
 mod roles;
+mod tls_flags;
 
 use std::collections::BTreeMap;
 
@@ -149,7 +150,12 @@ impl Operators {
         platform: &'static dyn Infrastructure,
         context: &Context<'_>,
     ) -> Result<(), Error> {
-        self.add(facts, &cluster_api(), context, &roles::cluster_api(facts))?;
+        self.add(
+            facts,
+            &cluster_api(facts),
+            context,
+            &roles::cluster_api(facts),
+        )?;
         self.add(
             facts,
             &provider(facts, platform),
@@ -352,12 +358,19 @@ fn name(set: MetricsSet) -> &'static str {
     }
 }
 
-fn cluster_api() -> Component {
+fn cluster_api(facts: &Facts) -> Component {
     let manifests =
         assets!("cluster-api": "deployment.yaml", "rolebinding.yaml", "serviceaccount.yaml");
+    let has_tls_flags = tls_flags::are_known(facts);
     Component::new(names::CLUSTER_API, manifests)
         .management_api()
         .uses_capi(CapiUse::Proxied)
+        .adapt(move |context, workload| {
+            if has_tls_flags {
+                edit(workload, |pod| tls_flags::add(context, pod));
+            }
+            Ok(())
+        })
 }
 
 fn provider(facts: &Facts, platform: &'static dyn Infrastructure) -> Component {
@@ -365,11 +378,17 @@ fn provider(facts: &Facts, platform: &'static dyn Infrastructure) -> Component {
         assets!("capi-provider": "deployment.yaml", "rolebinding.yaml", "serviceaccount.yaml");
     let component = Component::new(names::CAPI_PROVIDER, manifests);
     let facts_of_pod = facts.clone();
+    let has_tls_flags = tls_flags::are_known(facts);
     let component = component
         .management_api()
         .uses_capi(CapiUse::Proxied)
-        .adapt(move |_, workload| {
-            edit(workload, |pod| platform.adapt(&facts_of_pod, pod));
+        .adapt(move |context, workload| {
+            edit(workload, |pod| {
+                platform.adapt(&facts_of_pod, pod);
+                if has_tls_flags {
+                    tls_flags::add(context, pod);
+                }
+            });
             Ok(())
         });
     let account = match facts.cluster.spec.platform.type_ {

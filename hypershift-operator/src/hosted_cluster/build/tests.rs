@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::{env, fs};
 
 use api::group::CapiTypes;
@@ -13,13 +14,14 @@ use super::*;
 use crate::canonical;
 use crate::capi::Capi;
 use crate::facts::auto_node::AutoNode;
-use crate::facts::fixture;
+use crate::facts::{ReleaseIs, fixture};
 
 /// The rows: platform, types, file.
-const ROWS: [(&str, CapiTypes, &str); 8] = [
+const ROWS: [(&str, CapiTypes, &str); 9] = [
     ("aws", CapiTypes::Private, "aws-private"),
     ("aws", CapiTypes::Standard, "aws-standard"),
     (AUTO_NODE, CapiTypes::Private, "aws-auto-node-private"),
+    (NEWER, CapiTypes::Private, "aws-4.23-private"),
     ("agent", CapiTypes::Private, "agent-private"),
     ("azure", CapiTypes::Private, "azure-private"),
     ("kubevirt", CapiTypes::Private, "kubevirt-private"),
@@ -29,10 +31,13 @@ const ROWS: [(&str, CapiTypes, &str); 8] = [
 
 /// AWS, with Karpenter.
 const AUTO_NODE: &str = "aws-auto-node";
+/// AWS, with a release whose Cluster API controllers have flags for TLS.
+const NEWER: &str = "aws-4.23";
 
 fn facts(platform: &str, types: CapiTypes) -> Facts {
-    let is_auto_node = platform == AUTO_NODE;
-    let platform = if is_auto_node { "aws" } else { platform };
+    let (is_auto_node, is_newer) = (platform == AUTO_NODE, platform == NEWER);
+    let is_aws = is_auto_node || is_newer;
+    let platform = if is_aws { "aws" } else { platform };
     let mut cluster = fixture::hosted_cluster(platform);
     cluster.metadata.annotations = serde_json::from_value(json!({
         "hypershift.openshift.io/restart-date": "2030-01-31",
@@ -46,6 +51,9 @@ fn facts(platform: &str, types: CapiTypes) -> Facts {
     facts.management.chooses_users = true;
     if is_auto_node {
         with_karpenter(&mut facts);
+    }
+    if is_newer {
+        facts.release = ReleaseIs::Read(Arc::new(fixture::release_of("4.23.0")));
     }
     facts
 }

@@ -1,5 +1,7 @@
 //! The order of a deletion, call by call, before an API server of expected calls.
 
+mod platforms;
+
 use api::group::CapiTypes;
 use ownership::Scope;
 use payload::Releases;

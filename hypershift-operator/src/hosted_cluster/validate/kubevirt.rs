@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use api::annotations::node_pool::ALLOW_UNSUPPORTED_KUBEVIRT_RHCOS_VARIANTS;
+
 use super::Problems;
 use crate::facts::{Facts, Virtualization};
 use crate::platform::kubevirt::infrastructure::external;
@@ -35,6 +37,9 @@ fn versions(facts: &Facts) -> Problems {
         Virtualization::Unreachable(why) => vec![format!(
             "failed to get the versions of {place}: {why}: check that its API server is reachable and accepts the credentials"
         )],
+        Virtualization::Absent | Virtualization::Found { .. } if allows_any_version(facts) => {
+            Problems::new()
+        }
         Virtualization::Absent => vec![format!(
             "{place} has no KubeVirt: install KubeVirt {KUBEVIRT} or newer there, or name another cluster in \
              spec.platform.kubevirt.credentials.infraKubeConfigSecret when the cluster is created"
@@ -48,6 +53,12 @@ fn versions(facts: &Facts) -> Problems {
         ]
         .concat(),
     }
+}
+
+/// Whether an annotation skips the check of versions. Its value decides, other than on a NodePool.
+fn allows_any_version(facts: &Facts) -> bool {
+    let key = ALLOW_UNSUPPORTED_KUBEVIRT_RHCOS_VARIANTS.key();
+    facts.annotations().get(key).is_some_and(|it| it == "true")
 }
 
 /// The infrastructure cluster, as text for messages.

@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::{PodSpec, Secret};
 use kube::api::ApiResource;
 use serde_json::{Value, json};
 
+use super::csi_role;
 use crate::capi::Capi;
 use crate::desired::Desired;
 use crate::facts::Facts;
@@ -116,6 +117,10 @@ impl Infrastructure for Kubevirt {
                 "verbs": ["get", "list", "watch"],
             }),
         ]
+    }
+
+    fn external_objects(&self, facts: &Facts) -> Vec<Desired> {
+        csi_role::desired(facts)
     }
 }
 

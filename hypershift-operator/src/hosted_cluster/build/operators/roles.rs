@@ -256,23 +256,7 @@ pub(super) fn pki_operator(facts: &Facts) -> Vec<Desired> {
         objects.push(Desired::new::<ClusterRole>("", name, rules));
         objects.push(Desired::new::<ClusterRoleBinding>("", name, binding(name)));
     }
-    let owned = [
-        (
-            "hypershift.openshift.io/owner.namespace",
-            &facts.id.namespace,
-        ),
-        ("hypershift.openshift.io/owner.name", &facts.id.name),
-    ];
-    // Longer values are not valid in labels. The owner is also in the annotation, which decides.
-    let owned = owned
-        .into_iter()
-        .filter(|(_, value)| value.len() <= names::LONGEST_LABEL);
-    let owned: Vec<_> = owned.collect();
-    let labelled = |desired: Desired| {
-        owned.iter().fold(desired, |desired, (key, value)| {
-            desired.labelled(key, value)
-        })
-    };
+    let labelled = |desired: Desired| desired.labelled_with_owner(&facts.id);
     objects.into_iter().map(labelled).collect()
 }
 

@@ -86,6 +86,30 @@ fn kubevirt_must_be_installed_and_recent_enough() {
 }
 
 #[test]
+fn an_annotation_skips_the_check_of_kubevirt_versions() {
+    let old = Virtualization::Found {
+        kubernetes: "v1.26.15".to_owned(),
+        kubevirt: "v0.59.2".to_owned(),
+    };
+    let unreachable = Virtualization::Unreachable("connection refused".to_owned());
+    for (value, virtualization, expected) in [
+        ("true", old.clone(), true),
+        ("true", Virtualization::Absent, true),
+        ("true", unreachable, false),
+        ("false", old.clone(), false),
+        ("", old, false),
+    ] {
+        let mut facts = facts("kubevirt", |_| {});
+        let key = "hypershift.openshift.io/allow-unsupported-kubevirt-rhcos-variants";
+        let annotations = facts.cluster.metadata.annotations.get_or_insert_default();
+        annotations.insert(key.to_owned(), value.to_owned());
+        facts.virtualization = Some(virtualization.clone());
+        let finding = validate(&facts).configuration;
+        assert_eq!(finding.is_good(), expected, "{value:?} {virtualization:?}");
+    }
+}
+
+#[test]
 fn node_ports_are_not_validated_on_ibm_cloud() {
     for (platform, port, expected) in [
         ("None", 30_000, true),
