@@ -1111,6 +1111,15 @@ fn konnectivity_agent_follows_platform_release_and_proxy() {
     assert_eq!(found, json!({ "old": "x" }));
 }
 
+/// Issue OCPBUGS-84368 of HyperShift.
+#[test]
+fn connection_checker_does_not_prevent_scale_down() {
+    let object = "apps/v1/Deployment/kube-system/kas-connection-checker";
+    let evictable = json!({ "cluster-autoscaler.kubernetes.io/safe-to-evict": "true" });
+    let annotations = "/spec/template/metadata/annotations";
+    check(vec![("AWS", vec![], object, annotations, evictable)]);
+}
+
 #[test]
 fn network_operator_avoids_the_infrastructures_network() {
     let object = format!("{OPERATOR}/Network//cluster").leak() as &str;
