@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use api::annotations::cluster::{DISABLE_MONITORING_SERVICES, TOPOLOGY};
+use api::annotations::cluster::{
+    DISABLE_MONITORING_SERVICES, SWIFT_POD_NETWORK_INSTANCE, TOPOLOGY,
+};
 use api::hypershift::v1beta1::capabilities::OptionalCapability;
 use api::hypershift::v1beta1::configuration::authentication::AuthenticationType;
 use api::hypershift::v1beta1::configuration::feature_gate::FeatureSet;
@@ -12,11 +14,13 @@ use api::hypershift::v1beta1::networking::ClusterNetworking;
 use api::hypershift::v1beta1::platform::PlatformType;
 use api::hypershift::v1beta1::platform::aws::AwsEndpointAccess;
 use api::hypershift::v1beta1::platform::azure::AzureTopology;
+use api::hypershift::v1beta1::platform::azure::private::{AzurePrivateSpec, AzurePrivateType};
 use api::hypershift::v1beta1::platform::gcp::GcpEndpointAccess;
 use api::hypershift::v1beta1::services::{ServicePublishingStrategy, ServiceType};
 
 use super::context::Context;
 use super::tls::Tls;
+use crate::settings::ARO;
 
 /// Value of the topology annotation for dedicated request-serving nodes.
 const DEDICATED: &str = "dedicated-request-serving-components";
@@ -144,8 +148,32 @@ impl<'a> Context<'a> {
             | (PlatformType::Azure, _, Some(AzureTopology::PublicAndPrivate)) => {
                 Access::PublicAndPrivate
             }
+            // Nodes use the pods that are attached to their network; without a topology, clients use the public address.
+            (PlatformType::Azure, _, None) if self.is_swift() => Access::PublicAndPrivate,
             _ => Access::Public,
         }
+    }
+
+    /// Whether pods of the control plane are attached to the nodes' network. Of the annotation, only ARO takes notice.
+    pub fn is_swift(&self) -> bool {
+        let private = self.azure_private();
+        let is_annotated = self.settings.managed_service.as_deref() == Some(ARO)
+            && self.swift_instance().is_some();
+        self.is_on(PlatformType::Azure)
+            && (is_annotated || private.is_some_and(|it| it.type_ == AzurePrivateType::Swift))
+    }
+
+    /// The Swift network instance of pods that are attached to the nodes' network.
+    pub fn swift_instance(&self) -> Option<&'a str> {
+        let swift = self.azure_private().and_then(|it| it.swift.as_ref());
+        let annotated = self.annotation(SWIFT_POD_NETWORK_INSTANCE.key());
+        swift
+            .map(|swift| swift.pod_network_instance.as_str())
+            .or_else(|| annotated.filter(|instance| !instance.is_empty()))
+    }
+
+    fn azure_private(&self) -> Option<&'a AzurePrivateSpec> {
+        self.spec().platform.azure.as_ref()?.private.as_ref()
     }
 
     /// The publishing strategy of a service, if it has one.

@@ -13,10 +13,8 @@ use control_plane_component::facts::Infra;
 use control_plane_component::render::{Identity, adopt, hashed, identity};
 use control_plane_component::settings::ARO;
 use control_plane_component::{Component, Context, Publication};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-/// Annotation: the Swift network instance of the control plane's pods.
-const SWIFT: &str = "hypershift.openshift.io/swift-pod-network-instance";
 /// Desired objects, and objects to delete.
 #[derive(Debug, Clone, Default)]
 pub struct Desired {
@@ -99,28 +97,6 @@ pub(crate) fn shares_ingress(context: &Context<'_>) -> bool {
     context.settings.managed_service.as_deref() == Some(ARO)
 }
 
-/// Whether pods of the control plane are attached to the cluster's network.
-pub(crate) fn is_swift(context: &Context<'_>) -> bool {
-    let azure = context.spec().platform.azure.as_ref();
-    let private = azure
-        .and_then(|azure| azure.private.as_ref())
-        .map(|private| json!(private));
-    context.annotation(SWIFT).is_some() || private.is_some_and(|private| private["type"] == "Swift")
-}
-
-/// The Swift network instance of pods that are attached to the cluster's network.
-pub(crate) fn swift_instance<'a>(context: &Context<'a>) -> Option<&'a str> {
-    let private = context
-        .spec()
-        .platform
-        .azure
-        .as_ref()
-        .and_then(|azure| azure.private.as_ref());
-    let swift = private.and_then(|private| private.swift.as_ref());
-    let instance = swift.map(|swift| swift.pod_network_instance.as_str());
-    instance.or_else(|| context.annotation(SWIFT))
-}
-
 /// Whether the API server is published by a Route with a custom host name.
 fn api_has_own_host(context: &Context<'_>) -> bool {
     context
@@ -136,7 +112,7 @@ fn api_has_own_host(context: &Context<'_>) -> bool {
 
 /// Whether Routes are served by the control plane's router instead of the management cluster's.
 pub(crate) fn labels_routes(context: &Context<'_>) -> bool {
-    if shares_ingress(context) || is_swift(context) {
+    if shares_ingress(context) || context.is_swift() {
         return true;
     }
     match context.platform() {

@@ -4,6 +4,7 @@ pub(crate) mod auto_node;
 pub(crate) mod aws_roles;
 #[cfg(test)]
 pub(crate) mod fixture;
+mod infra_time;
 pub(crate) mod references;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ use crate::capi::Capi;
 use crate::cluster_ref::Id;
 use crate::config::{Cloud, Images};
 use crate::names;
+pub(crate) use infra_time::InfraTime;
 use references::Reference;
 
 /// What was read.
@@ -65,6 +67,8 @@ pub(crate) struct Facts {
     pub(crate) missing_rights: Vec<String>,
     /// The NetworkPolicy on another infrastructure cluster, once it was applied.
     pub(crate) infra_policy: Option<InfraPolicy>,
+    /// The time that is left for requests to another infrastructure cluster.
+    pub(crate) infra_time: InfraTime,
     /// Why the domain of the infrastructure cluster is not known, on platform KubeVirt if the cluster is to have it.
     pub(crate) no_base_domain: Option<String>,
     /// The name of the infrastructure object that the live Cluster of Cluster API refers to. Read on platform KubeVirt only.

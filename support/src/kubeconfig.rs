@@ -1,10 +1,14 @@
 //! Kubeconfigs of users. They are untrusted: one that would make this process run a program or read a file is rejected.
 
+use http::Uri;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
 /// What is wrong with a kubeconfig that leads to no client.
 pub const UNUSABLE: &str = "is not usable: its current context must name a cluster with server and certificate-authority-data, and a user with a token or client-certificate-data";
+
+/// The longest server that is reported: a DNS name with its scheme and port.
+const LONGEST_SERVER: usize = 270;
 
 /// The configuration of a client by an untrusted kubeconfig. An error says what is wrong with it, without its content.
 pub async fn untrusted(bytes: &[u8]) -> Result<Config, String> {
@@ -13,6 +17,21 @@ pub async fn untrusted(bytes: &[u8]) -> Result<Config, String> {
     // The error of the library could quote the content.
     let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
     config.map_err(|_| UNUSABLE.to_owned())
+}
+
+/// The server of an untrusted kubeconfig, as it may be reported: without a user, a password or a path.
+pub fn server(bytes: &[u8]) -> Option<String> {
+    let kubeconfig = read(bytes).ok()?;
+    let current = kubeconfig.current_context?;
+    let mut contexts = kubeconfig.contexts.into_iter();
+    let context = contexts.find(|it| it.name == current)?.context?;
+    let mut clusters = kubeconfig.clusters.into_iter();
+    let cluster = clusters.find(|it| it.name == context.cluster)?.cluster?;
+    let url: Uri = cluster.server?.parse().ok()?;
+    let (scheme, host) = (url.scheme_str()?, url.host()?);
+    let port = url.port_u16().map(|port| format!(":{port}"));
+    let server = format!("{scheme}://{host}{}", port.unwrap_or_default());
+    (server.len() <= LONGEST_SERVER).then_some(server)
 }
 
 fn read(bytes: &[u8]) -> Result<Kubeconfig, String> {
@@ -108,6 +127,25 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn servers_are_reported_without_credentials() {
+        let long = format!("https://{}.example.com", "a".repeat(300));
+        for (url, expected) in [
+            ("https://192.0.2.1:6443", Some("https://192.0.2.1:6443")),
+            ("https://[fd00::1]:6443", Some("https://[fd00::1]:6443")),
+            (
+                "https://user:s3cret@api.example.com/s3cret?s3cret",
+                Some("https://api.example.com"),
+            ),
+            (long.as_str(), None),
+            ("no URL", None),
+        ] {
+            let found = server(&kubeconfig(&json!({ "server": url }), &json!({})));
+            assert_eq!(found.as_deref(), expected, "{url}");
+        }
+        assert_eq!(server(b"{}"), None);
     }
 
     #[tokio::test]

@@ -130,6 +130,10 @@ pub const KARPENTER_PROVIDER_AWS_IMAGE: Text =
 /// The instance profile of machines that Karpenter makes on AWS. Without it, they have the one of node pools.
 pub const AWS_KARPENTER_DEFAULT_INSTANCE_PROFILE: Text =
     Annotation::text("hypershift.openshift.io/aws-karpenter-default-instance-profile");
+/// On Azure, the pod network instance that gives the control plane addresses in the nodes' network. It is for clusters of ARO
+/// that were created before `spec.platform.azure.private`.
+pub const SWIFT_POD_NETWORK_INSTANCE: Text =
+    Annotation::text("hypershift.openshift.io/swift-pod-network-instance");
 /// Components that are scaled to nothing, so that a developer's own takes their place.
 pub const DEBUG_DEPLOYMENTS: List = Annotation::list("hypershift.openshift.io/debug-deployments");
 

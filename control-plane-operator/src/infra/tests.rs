@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use control_plane_component::facts::Infra;
+use api::annotations::cluster::SWIFT_POD_NETWORK_INSTANCE;
+use control_plane_component::facts::{Access, Infra};
 use control_plane_component::settings::Settings;
 use control_plane_component::{Objects, Predicates, Release};
 use serde_json::json;
@@ -93,7 +94,7 @@ fn cases() -> Vec<Case> {
             json!({ "type": "Swift", "swift": { "podNetworkInstance": "swift-network-instance" } });
         azure(&json!({ "topology": topology, "private": private }))
     };
-    let instance = json!({ SWIFT: "swift-network-instance" });
+    let instance = json!({ SWIFT_POD_NETWORK_INSTANCE.key(): "swift-network-instance" });
     vec![
         case("aws-public-cluster-uses-route", aws("Public"), None),
         case("aws-private-cluster-uses-route", aws("Private"), None),
@@ -282,6 +283,67 @@ fn publishing_strategies_render_services_and_routes() {
             "{} (UPDATE_GOLDEN=1 rewrites it)",
             case.name
         );
+    }
+}
+
+/// Nodes of clusters without a topology use the pods that are attached to their network, as those of HyperShift do.
+#[test]
+fn swift_without_a_topology_is_public_and_private() {
+    let instance = |value: &str| json!({ SWIFT_POD_NETWORK_INSTANCE.key(): value });
+    let private =
+        json!({ "type": "Swift", "swift": { "podNetworkInstance": "swift-network-instance" } });
+    let none = azure(&json!({}));
+    let public = azure(&json!({ "topology": "Public" }));
+    let link = azure(&json!({ "private": { "type": "PrivateLink", "privateLink": {} } }));
+    let swift = azure(&json!({ "private": private }));
+    for (name, platform, annotations, managed_service, expected) in [
+        ("public", &none, json!({}), Some(ARO), Access::Public),
+        (
+            "annotation",
+            &none,
+            instance("one"),
+            Some(ARO),
+            Access::PublicAndPrivate,
+        ),
+        ("field", &swift, json!({}), None, Access::PublicAndPrivate),
+        ("private link", &link, json!({}), Some(ARO), Access::Public),
+        (
+            "empty annotation",
+            &none,
+            instance(""),
+            Some(ARO),
+            Access::Public,
+        ),
+        (
+            "annotation outside of ARO",
+            &none,
+            instance("one"),
+            None,
+            Access::Public,
+        ),
+        (
+            "annotation with a topology",
+            &public,
+            instance("one"),
+            Some(ARO),
+            Access::Public,
+        ),
+        (
+            "another platform",
+            &aws("Public"),
+            instance("one"),
+            Some(ARO),
+            Access::Public,
+        ),
+    ] {
+        let case = Case {
+            annotations,
+            managed_service,
+            ..case("", platform.clone(), None)
+        };
+        with_context(&case, &Objects::default(), |context| {
+            assert_eq!(context.access(), expected, "{name}");
+        });
     }
 }
 

@@ -128,6 +128,10 @@ pub(crate) const ALLOWED: &[(&str, &str)] = &[
         "it is only mounted with the user's Secret: variants.rs",
     ),
     (
+        "*/Deployment/*/kas-connection-checker spec.template.metadata.annotations*safe-to-evict*",
+        "cluster-autoscaler would keep nodes with these pods; added there later (pull request 8338)",
+    ),
+    (
         "*/Deployment/*/kas-connection-checker spec.template.metadata.labels*drain*",
         "the pods return to cordoned nodes: a drain that evicts them would not end",
     ),

@@ -283,8 +283,21 @@ fn domains_follow_dns_and_ingress_settings() {
 
 #[test]
 fn infrastructure_follows_the_platform() {
+    const ARO: &str = "ManagedIdentities";
+    const TOPOLOGY: &str = "/spec/platform/azure/topology";
     let object = config("Infrastructure").leak() as &str;
     let set = |pointer, value| vec![(pointer, value)];
+    let swift = |authentication: &str| {
+        let instance = "/metadata/annotations/hypershift.openshift.io~1swift-pod-network-instance";
+        let authentication = json!({ "azureAuthenticationConfigType": authentication });
+        vec![
+            (instance, json!("one")),
+            (
+                "/spec/platform/azure/azureAuthenticationConfig",
+                authentication,
+            ),
+        ]
+    };
     let private = || {
         set(
             "/spec/platform/aws/endpointAccess",
@@ -304,6 +317,27 @@ fn infrastructure_follows_the_platform() {
             private(),
             object,
             "/status/apiServerURL",
+            json!("https://api.example.com:443"),
+        ),
+        (
+            "Azure",
+            swift(ARO),
+            object,
+            "/status/apiServerInternalURI",
+            json!("https://api.hcp.hypershift.local:443"),
+        ),
+        (
+            "Azure",
+            [swift(ARO), set(TOPOLOGY, json!("Public"))].concat(),
+            object,
+            "/status/apiServerInternalURI",
+            json!("https://api.example.com:443"),
+        ),
+        (
+            "Azure",
+            swift("WorkloadIdentities"),
+            object,
+            "/status/apiServerInternalURI",
             json!("https://api.example.com:443"),
         ),
         (
@@ -1075,6 +1109,15 @@ fn konnectivity_agent_follows_platform_release_and_proxy() {
         "/spec/template/metadata/labels",
     );
     assert_eq!(found, json!({ "old": "x" }));
+}
+
+/// Issue OCPBUGS-84368 of HyperShift.
+#[test]
+fn connection_checker_does_not_prevent_scale_down() {
+    let object = "apps/v1/Deployment/kube-system/kas-connection-checker";
+    let evictable = json!({ "cluster-autoscaler.kubernetes.io/safe-to-evict": "true" });
+    let annotations = "/spec/template/metadata/annotations";
+    check(vec![("AWS", vec![], object, annotations, evictable)]);
 }
 
 #[test]

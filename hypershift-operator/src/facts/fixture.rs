@@ -278,6 +278,7 @@ pub(crate) fn facts(cluster: HostedCluster, types: CapiTypes) -> Facts {
         }),
         missing_rights: Vec::new(),
         infra_policy: None,
+        infra_time: InfraTime::default(),
         no_base_domain: None,
         infrastructure_name: None,
         live_migration: Some(BTreeMap::new()),

@@ -67,6 +67,7 @@ pub(super) fn empty_facts(cluster: HostedCluster, capi: Capi, ctx: &Context) -> 
         virtualization: None,
         missing_rights: Vec::new(),
         infra_policy: None,
+        infra_time: InfraTime::default(),
         no_base_domain: None,
         infrastructure_name: None,
         live_migration: Some(BTreeMap::new()),

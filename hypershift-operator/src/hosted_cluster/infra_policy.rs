@@ -2,6 +2,7 @@
 //! deleted with the HostedCluster.
 
 use k8s_openapi::api::core::v1::Secret;
+use tokio::time::Instant;
 
 use super::build::virtual_machines;
 use crate::context::Context;
@@ -13,26 +14,30 @@ use crate::platform::kubevirt::infrastructure::external;
 use crate::platform::kubevirt::policy;
 use crate::platform::kubevirt::policy_event::{self, Warning};
 
-/// Applies the policy, and records the result. Nothing is done if the machines are on this cluster.
+/// Applies the policy, and records the result. Nothing is done if the machines are on this cluster, or if no time is left for
+/// requests to theirs: then the next reconcile does it.
 pub(super) async fn ensure(facts: &mut Facts, ctx: &Context) {
-    let Some(Given { place, kubeconfig }) = given(facts) else {
-        return;
-    };
+    if let Some(result) = attempt(facts, ctx).await {
+        facts.infra_policy = Some(result);
+    }
+}
+
+async fn attempt(facts: &Facts, ctx: &Context) -> Option<InfraPolicy> {
+    let user = given(facts)?;
     let generation = facts.cluster.metadata.generation.unwrap_or_default();
     // Two clusters may have the same kubeconfig, and the policy depends on the specification.
     let place = (
-        format!("{}/{}", place.0, facts.infra_id()),
-        format!("{}/{generation}", place.1),
+        format!("{}/{}", user.place.0, facts.infra_id()),
+        format!("{}/{generation}", user.place.1),
     );
     let policies = &ctx.virtualization.policies;
-    let home = &facts.id.namespace;
-    let result = policies.once(home, Some(place), apply(facts, kubeconfig));
-    let result = result.await;
-    facts.infra_policy = Some(result);
+    let (home, time) = (&facts.id.namespace, &facts.infra_time);
+    let request = |deadline| apply(facts, &user, deadline);
+    policies.once(home, Some(place), time, request).await
 }
 
-async fn apply(facts: &Facts, kubeconfig: &[u8]) -> InfraPolicy {
-    let infra = match InfraCluster::of(facts, kubeconfig).await {
+async fn apply(facts: &Facts, user: &Given<'_>, deadline: Instant) -> InfraPolicy {
+    let infra = match InfraCluster::of(facts, user, deadline).await {
         Ok(infra) => infra,
         Err(problem) => return InfraPolicy::Refused(problem),
     };
@@ -73,20 +78,21 @@ pub(super) async fn delete(facts: &Facts, ctx: &Context) -> Result<(), Error> {
         let found = found.map_or(Found::Missing, |it| Found::Secret(Box::new(it)));
         facts.referenced.push((reference, found));
     }
-    let Some(Given { place, kubeconfig }) = given(&facts) else {
+    let Some(user) = given(&facts) else {
         return Ok(());
     };
-    let place = (format!("{}/{}", place.0, facts.infra_id()), place.1);
+    let (secret, version) = &user.place;
+    let place = (format!("{secret}/{}", facts.infra_id()), version.clone());
     let deletions = &ctx.virtualization.deletions;
-    let home = &facts.id.namespace;
-    let deleted = deletions.once(home, Some(place), remove(&facts, kubeconfig));
-    deleted.await;
+    let (home, time) = (&facts.id.namespace, &facts.infra_time);
+    let request = |deadline| remove(&facts, &user, deadline);
+    deletions.once(home, Some(place), time, request).await;
     Ok(())
 }
 
-async fn remove(facts: &Facts, kubeconfig: &[u8]) {
+async fn remove(facts: &Facts, user: &Given<'_>, deadline: Instant) {
     let name = virtual_machines::external_name(facts.infra_id());
-    let removed = match InfraCluster::of(facts, kubeconfig).await {
+    let removed = match InfraCluster::of(facts, user, deadline).await {
         Ok(infra) => policy::delete(&infra, facts.infra_id(), &name).await,
         Err(problem) => Err(problem),
     };
@@ -100,3 +106,6 @@ async fn remove(facts: &Facts, kubeconfig: &[u8]) {
         );
     }
 }
+
+#[cfg(test)]
+mod tests;

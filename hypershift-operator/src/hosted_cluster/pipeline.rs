@@ -106,7 +106,10 @@ pub(super) async fn reconcile(
         let retry = error.retry_after().unwrap_or(RECHECK_INTERVAL);
         return Ok(Done::unsettled(Action::requeue(retry)));
     }
-    let settled = settled && has_oidc_documents(&facts) && !is_auto_node_in_progress(&facts);
+    let settled = settled
+        && has_oidc_documents(&facts)
+        && !is_auto_node_in_progress(&facts)
+        && !facts.infra_time.is_over();
     let again = next(applied, &pause, &findings, settled, ctx)?;
     let snapshot = snapshot.filter(|_| is_complete(&facts));
     Ok(Done::new(&facts.cluster.metadata, snapshot, again, ctx))
@@ -124,6 +127,7 @@ fn is_complete(facts: &Facts) -> bool {
         && facts.missing_crds.is_empty()
         && facts.missing_rights.is_empty()
         && facts.no_base_domain.is_none()
+        && !facts.infra_time.is_over()
         && facts.infra_policy.as_ref().is_none_or(is_protected)
 }
 

@@ -18,9 +18,10 @@ use super::validate::Evaluation;
 use super::write::Writer;
 use super::{RETRY_INTERVAL, confirm, os_stream};
 use crate::control_plane_namespace::Namespace;
+use crate::facts::InfraTime;
 use crate::pause::pause;
 use crate::platform::kubevirt::cache::{self, Wanted};
-use crate::platform::kubevirt::client::{InfraCluster, Place};
+use crate::platform::kubevirt::client::{Given, InfraCluster, Place};
 
 /// Has the copy created that the pool needs, and records it, and how its infrastructure cluster is reached, in the status.
 /// Returns why the pool has none although it needs one.
@@ -91,8 +92,10 @@ pub(super) async fn delete(
         return deleted.map_err(Error::write(format!("DataVolumes of {}", namespace.name())));
     };
     let deleted = match kubeconfig(pool, credentials, client).await? {
-        Ok((_, kubeconfig)) => {
-            match InfraCluster::external(&kubeconfig, &credentials.infra_namespace).await {
+        Ok(read) => {
+            let deadline = InfraTime::default().deadline();
+            let namespace = &credentials.infra_namespace;
+            match InfraCluster::external(&read.given(), namespace, deadline).await {
                 Ok(infra) => {
                     let deleted = cache::delete(&infra, pool).await;
                     deleted.map_err(|error| chain(&error))
@@ -129,18 +132,19 @@ async fn external(
     pools: &Pools,
 ) -> Result<Result<String, String>, Error> {
     let client = &pools.ctx.client;
-    let ((secret, version), kubeconfig) = match kubeconfig(&facts.pool, credentials, client).await?
-    {
-        Ok(found) => found,
+    let read = match kubeconfig(&facts.pool, credentials, client).await? {
+        Ok(read) => read,
         Err(problem) => return Ok(Err(problem)),
     };
+    let user = &read.given();
     let uid = facts.pool.uid().unwrap_or_default();
+    let (secret, version) = &user.place;
     let place: Place = Some((
         format!("{secret}/{uid}"),
         format!("{version}/{}", wanted.hash()),
     ));
-    let request = async {
-        let infra = InfraCluster::external(&kubeconfig, &credentials.infra_namespace).await;
+    let request = |deadline| async move {
+        let infra = InfraCluster::external(user, &credentials.infra_namespace, deadline).await;
         let infra = infra.map_err(|why| {
             format!("the kubeconfig of the infrastructure cluster {why}: correct its Secret")
         })?;
@@ -148,18 +152,38 @@ async fn external(
     };
     let home = facts.pool.namespace().unwrap_or_default();
     let copies = &pools.ctx.virtualization.copies;
-    Ok(copies.once(&home, place, request).await)
+    let time = InfraTime::default();
+    let found = copies.once(&home, place, &time, request).await;
+    Ok(found.unwrap_or_else(|| Err(user.silence())))
 }
 
-/// The UID and the version of the Secret with the kubeconfig.
-type Version = (String, String);
+/// The kubeconfig of another cluster, as it was read.
+struct Kubeconfig {
+    /// UID and key of the Secret, and its version.
+    place: (String, String),
+    bytes: Vec<u8>,
+    /// Namespace and name of the Secret.
+    secret: String,
+}
+
+// === impl Kubeconfig ===
+
+impl Kubeconfig {
+    fn given(&self) -> Given<'_> {
+        Given {
+            place: self.place.clone(),
+            kubeconfig: &self.bytes,
+            secret: self.secret.clone(),
+        }
+    }
+}
 
 /// The kubeconfig of another cluster, or what is missing.
 async fn kubeconfig(
     pool: &NodePool,
     credentials: &KubevirtPlatformCredentials,
     client: &Client,
-) -> Result<Result<(Version, Vec<u8>), String>, Error> {
+) -> Result<Result<Kubeconfig, String>, Error> {
     let Some(reference) = &credentials.infra_kube_config_secret else {
         let field = "spec.platform.kubevirt.credentials.infraKubeConfigSecret";
         return Ok(Err(format!(
@@ -173,8 +197,11 @@ async fn kubeconfig(
     let found = found.map_err(Error::read(format!("Secret {namespace}/{name}")))?;
     let kubeconfig = found.and_then(|secret| {
         let uid = format!("{}/{key}", secret.uid().unwrap_or_default());
-        let version = (uid, secret.resource_version().unwrap_or_default());
-        Some((version, secret.data?.remove(key)?.0))
+        Some(Kubeconfig {
+            place: (uid, secret.resource_version().unwrap_or_default()),
+            bytes: secret.data?.remove(key)?.0,
+            secret: format!("{namespace}/{name}"),
+        })
     });
     Ok(kubeconfig.ok_or_else(|| {
         format!("Secret {namespace}/{name} with the key {key} does not exist: create it")

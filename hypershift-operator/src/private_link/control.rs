@@ -11,10 +11,11 @@ use kube::runtime::reflector::Store;
 use kube::runtime::reflector::store::Writer;
 use kube::{Api, Resource as _, ResourceExt as _};
 use serde_json::{Map, Value, json};
-use support::apply::{Part, merge};
+use support::apply::{self, Part, merge};
 use support::controller::{
     Action, DEADLINE, Failure, ObjectKey, Reconciler, Settings, record_generation,
 };
+use support::reconcile::is_missing;
 use support::shutdown::Drain;
 
 use super::inputs::{self, Owner};
@@ -58,6 +59,8 @@ pub(super) enum Step {
     Change(Value),
     /// The status is changed, if there is a change, and the cloud is asked again after this time.
     Report(Option<Value>, Duration),
+    /// Another link has taken its place: it is deleted.
+    Delete,
     /// Nothing is left in the cloud.
     Removed,
 }
@@ -163,6 +166,11 @@ impl<P> Controller<'_, P> {
                 }
                 Ok(Action::requeue(again))
             }
+            Step::Delete => {
+                self.delete(found).await?;
+                // Its event requests the next reconcile.
+                Ok(Action::await_change())
+            }
             Step::Removed => {
                 let mut finalizers = found.finalizers().to_vec();
                 finalizers.retain(|it| it != self.kind.finalizer);
@@ -175,14 +183,33 @@ impl<P> Controller<'_, P> {
 
     /// Changes the object, if it is still as it was read.
     async fn merge(&self, found: &DynamicObject, part: Part, change: Value) -> Result<(), Error> {
-        let namespace = found.namespace().unwrap_or_default();
-        let (client, resource) = (self.ctx.client.clone(), (self.kind.resource)());
-        let api: Api<DynamicObject> = Api::namespaced_with(client, &namespace, &resource);
-        let merged = merge(&api, &found.metadata, part, change, MANAGER).await;
+        let merged = merge(&self.api(found), &found.metadata, part, change, MANAGER).await;
         merged.map_err(|source| Error::Write {
-            object: format!("{} {namespace}/{}", self.kind.name, found.name_any()),
+            object: self.object(found),
             source,
         })
+    }
+
+    /// Deletes the object, unless another one has its name now.
+    async fn delete(&self, found: &DynamicObject) -> Result<(), Error> {
+        match apply::delete(&self.api(found), &found.metadata).await {
+            Err(error) if is_missing(&error) => Ok(()),
+            deleted => deleted.map_err(|source| Error::Delete {
+                object: self.object(found),
+                source,
+            }),
+        }
+    }
+
+    fn api(&self, found: &DynamicObject) -> Api<DynamicObject> {
+        let namespace = found.namespace().unwrap_or_default();
+        let (client, resource) = (self.ctx.client.clone(), (self.kind.resource)());
+        Api::namespaced_with(client, &namespace, &resource)
+    }
+
+    fn object(&self, found: &DynamicObject) -> String {
+        let namespace = found.namespace().unwrap_or_default();
+        format!("{} {namespace}/{}", self.kind.name, found.name_any())
     }
 }
 

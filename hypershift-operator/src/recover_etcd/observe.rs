@@ -10,7 +10,7 @@ use kube::{Api, Resource};
 use support::etcd::{self, Connection, Credentials, Timeouts};
 
 use super::Error;
-use super::evaluation::{Health, Member, Rollout, State, evaluate};
+use super::evaluation::{Health, Member, NAMES, Rollout, State, evaluate};
 use crate::args::RecoverEtcdFlags;
 
 /// A member that does not respond within these is unhealthy.
@@ -26,6 +26,8 @@ pub(super) struct Control {
     pub(super) namespace: String,
     /// URL at which any member answers.
     pub(super) endpoint: String,
+    /// Host of that URL, if the user gave it: there is no DNS of the management cluster then.
+    given_host: Option<String>,
     credentials: Credentials,
     client: kube::Client,
 }
@@ -46,7 +48,9 @@ impl Control {
     pub(super) fn new(args: &RecoverEtcdFlags, client: kube::Client) -> Self {
         let namespace = args.namespace.clone();
         let endpoint = format!("https://etcd-client.{namespace}.svc:2379");
+        let given_host = args.endpoint.as_ref().and_then(http::Uri::host);
         Self {
+            given_host: given_host.map(str::to_owned),
             endpoint: args.endpoint.as_ref().map_or(endpoint, ToString::to_string),
             credentials: Credentials {
                 ca: args.etcd_ca_cert.clone(),
@@ -78,6 +82,43 @@ impl Control {
         )
     }
 
+    /// Where clients reach the pod of a member. None for any other name, which could make the URL of another host.
+    fn client_url(&self, member: &str) -> Option<String> {
+        let name = NAMES.into_iter().find(|name| *name == member)?;
+        let namespace = &self.namespace;
+        Some(format!(
+            "https://{name}.etcd-discovery.{namespace}.svc:2379"
+        ))
+    }
+
+    /// The URL at which the health of a member is checked; none for one that has not started. A member can advertise any
+    /// host, also one that only the administrator reaches, so only URLs of this etcd's pods are followed.
+    pub(super) fn health_url<'a>(
+        &self,
+        member: &'a etcd::Member,
+    ) -> Result<Option<&'a str>, Error> {
+        let own = self.client_url(&member.name);
+        let is_own = |url: &str| own.as_deref() == Some(url) || self.is_at_given_host(url);
+        let mut urls = member.client_urls.iter().map(String::as_str);
+        let Some(first) = urls.clone().next() else {
+            return Ok(None);
+        };
+        match urls.find(|url| is_own(url)) {
+            Some(url) => Ok(Some(url)),
+            None => Err(Error::ForeignUrl {
+                namespace: self.namespace.clone(),
+                member: member.name.clone(),
+                url: first.to_owned(),
+            }),
+        }
+    }
+
+    fn is_at_given_host(&self, url: &str) -> bool {
+        let url = url.parse::<http::Uri>();
+        let host = url.as_ref().ok().and_then(http::Uri::host);
+        host.is_some() && host == self.given_host.as_deref()
+    }
+
     pub(super) fn pod_id(&self, member: &str) -> String {
         format!("Pod {}/{member}", self.namespace)
     }
@@ -87,11 +128,7 @@ impl Control {
     }
 
     pub(super) async fn observe(&self) -> Result<Observed, Error> {
-        let members = self.members().await;
-        let members = members.map_err(|source| Error::Members {
-            endpoint: self.endpoint.clone(),
-            source,
-        })?;
+        let members = self.members().await?;
         let id = format!("StatefulSet {}/{ETCD}", self.namespace);
         let get = |source| Error::Get { object: id, source };
         let stateful_set = self.api::<StatefulSet>().get(ETCD).await.map_err(get)?;
@@ -116,16 +153,27 @@ impl Control {
         Ok(observed)
     }
 
-    async fn members(&self) -> Result<Vec<Member>, etcd::Error> {
+    async fn members(&self) -> Result<Vec<Member>, Error> {
+        let listed = match self.connect(&self.endpoint) {
+            Ok(connection) => connection.members().await,
+            Err(error) => Err(error),
+        };
+        let listed = listed.map_err(|source| Error::Members {
+            endpoint: self.endpoint.clone(),
+            source,
+        })?;
+        // Of all members, before the first URL is followed.
+        let urls = listed.iter().map(|member| self.health_url(member));
+        let urls = urls.collect::<Result<Vec<_>, _>>()?;
         let mut members = Vec::new();
-        for found in self.connect(&self.endpoint)?.members().await? {
-            let health = match found.client_urls.first() {
+        for (member, url) in listed.iter().zip(urls) {
+            let health = match url {
                 Some(url) => self.health(url).await,
                 // It has not started.
                 None => Health::Unhealthy,
             };
             members.push(Member {
-                name: found.name,
+                name: member.name.clone(),
                 health,
             });
         }

@@ -6,7 +6,6 @@ mod publishing;
 use control_plane_component::{Component, Context, Result, Workload, assets};
 
 use super::edit;
-use crate::infra::swift_instance;
 
 /// Pod label: the Swift network instance.
 const POD_NETWORK: &str = "kubernetes.azure.com/pod-network-instance";
@@ -31,7 +30,7 @@ pub(super) fn component() -> Component {
 /// Attaches the pods to the network of the nodes.
 #[expect(clippy::unnecessary_wraps, reason = "the form of adapt functions")]
 fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
-    if let Some(instance) = swift_instance(context) {
+    if let Some(instance) = context.swift_instance() {
         let metadata = workload.template().metadata.get_or_insert_default();
         let labels = metadata.labels.get_or_insert_default();
         labels.insert(POD_NETWORK.to_owned(), instance.to_owned());

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::infra::address::{balancer, cluster_ip};
 use crate::infra::services::{Reach, Service};
-use crate::infra::{is_swift, labels_routes, shares_ingress, uses_router};
+use crate::infra::{labels_routes, shares_ingress, uses_router};
 
 const PRIVATE: &str = "private-router";
 const PUBLIC: &str = "router";
@@ -29,7 +29,7 @@ fn routers(context: &Context<'_>) -> Vec<Service> {
     let mut all = Vec::new();
     if access.is_private() {
         let mut router = Service::new(PRIVATE, PRIVATE, port());
-        if !is_swift(context) && !shares_ingress(context) {
+        if !context.is_swift() && !shares_ingress(context) {
             router.load_balancer(context, Reach::Private);
         }
         all.push(router);
@@ -37,7 +37,7 @@ fn routers(context: &Context<'_>) -> Vec<Service> {
     if access.is_public()
         && labels_routes(context)
         && !shares_ingress(context)
-        && !is_swift(context)
+        && !context.is_swift()
     {
         let mut router = Service::new(PUBLIC, PRIVATE, port());
         router.load_balancer(context, Reach::Public);

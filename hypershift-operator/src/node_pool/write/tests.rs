@@ -10,6 +10,7 @@ use crate::capi::Capi;
 use crate::control_plane_namespace;
 use crate::node_pool::conditions::Conditions;
 use crate::node_pool::config::{Content, Source};
+use crate::node_pool::plan::Running;
 use crate::node_pool::{fixtures, held, mirrored, plan, secrets, tuning, validate};
 
 const SECRETS: &str = "/api/v1/namespaces/clusters-dev/secrets";

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 use support::reconcile::{is_conflict, is_missing};
 
-use super::client::{Given, InfraCluster, LONGEST_BODY, describe, given, is_name};
+use super::client::{InfraCluster, LONGEST_BODY, describe, given, is_name};
 use super::infrastructure::external;
 use super::machines::INFRA_ID_LABEL;
 use super::virtualization::Cache;
@@ -51,14 +51,25 @@ pub(crate) async fn of(
         let infra = InfraCluster::local(client.clone(), home);
         return Some(find(&infra, facts.infra_id()).await);
     }
-    let Given { place, kubeconfig } = given(facts)?;
-    let request = async {
-        let infra = InfraCluster::of(facts, kubeconfig).await?;
+    let user = given(facts)?;
+    let user = &user;
+    let request = |deadline| async move {
+        let infra = InfraCluster::of(facts, user, deadline).await?;
         find(&infra, facts.infra_id()).await
     };
     // Two clusters may have the same kubeconfig.
-    let place = (format!("{}/{}", place.0, facts.infra_id()), place.1);
-    Some(cache.domains.once(home, Some(place), request).await)
+    let (secret, version) = &user.place;
+    let place = (format!("{secret}/{}", facts.infra_id()), version.clone());
+    let domains = &cache.domains;
+    let found = domains.once(home, Some(place), &facts.infra_time, request);
+    let found = found.await;
+    Some(found.unwrap_or_else(|| Err(unknown(&user.silence()))))
+}
+
+fn unknown(problem: &str) -> String {
+    format!(
+        "{FIELD} is empty, and the domain of the infrastructure cluster is not known: {problem}, or set {FIELD}"
+    )
 }
 
 /// Whether the cluster's domain is that of the infrastructure cluster, and not known yet.

@@ -20,12 +20,10 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout_at};
 
 use super::infrastructure::external;
-use crate::facts::Facts;
+use crate::facts::{Facts, InfraTime};
 
 /// How long a result is cached.
 pub(super) const CACHE_DURATION: Duration = Duration::from_mins(1);
-/// Timeout of all requests of one pass to a user's server.
-const PASS_TIMEOUT: Duration = Duration::from_secs(15);
 /// Timeout of a request.
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest response that is read, in bytes.
@@ -43,6 +41,8 @@ pub(crate) struct Given<'a> {
     /// Which version of which Secret it is.
     pub(crate) place: (String, String),
     pub(crate) kubeconfig: &'a [u8],
+    /// Namespace and name of the Secret.
+    pub(crate) secret: String,
 }
 
 /// A cluster that virtual machines run on, and their namespace in it.
@@ -50,8 +50,8 @@ pub(crate) struct Given<'a> {
 pub(crate) struct InfraCluster {
     client: Client,
     namespace: String,
-    /// When no more requests are sent to a user's server.
-    deadline: Option<Instant>,
+    /// When no more requests are sent to a user's server, and what is reported then.
+    limit: Option<(Instant, String)>,
 }
 
 /// Results of requests to infrastructure clusters.
@@ -70,12 +70,16 @@ impl InfraCluster {
         Self {
             client,
             namespace: namespace.to_owned(),
-            deadline: None,
+            limit: None,
         }
     }
 
-    /// The cluster of a user's kubeconfig. An error says what is wrong with it.
-    pub(crate) async fn external(kubeconfig: &[u8], namespace: &str) -> Result<Self, String> {
+    /// The cluster of a user's kubeconfig, to which requests are sent until the deadline. An error says what is wrong with it.
+    pub(crate) async fn external(
+        user: &Given<'_>,
+        namespace: &str,
+        deadline: Instant,
+    ) -> Result<Self, String> {
         let is_namespace = namespace.len() <= LONGEST_NAMESPACE && !namespace.contains('.');
         if !is_namespace || !is_name(namespace) {
             return Err(
@@ -84,18 +88,22 @@ impl InfraCluster {
             );
         }
         Ok(Self {
-            client: connect(kubeconfig).await?,
+            client: connect(user.kubeconfig).await?,
             namespace: namespace.to_owned(),
-            deadline: Some(Instant::now() + PASS_TIMEOUT),
+            limit: Some((deadline, user.silence())),
         })
     }
 
     /// The cluster of the kubeconfig that a cluster refers to.
-    pub(crate) async fn of(facts: &Facts, kubeconfig: &[u8]) -> Result<Self, String> {
+    pub(crate) async fn of(
+        facts: &Facts,
+        user: &Given<'_>,
+        deadline: Instant,
+    ) -> Result<Self, String> {
         let kubevirt = facts.cluster.spec.platform.kubevirt.as_ref();
         let credentials = kubevirt.and_then(|it| it.credentials.as_ref());
         let namespace = credentials.map_or("", |it| it.infra_namespace.as_str());
-        let infra = Self::external(kubeconfig, namespace).await;
+        let infra = Self::external(user, namespace, deadline).await;
         infra.map_err(|why| format!("the kubeconfig of the infrastructure cluster {why}"))
     }
 
@@ -116,10 +124,14 @@ impl InfraCluster {
     ) -> kube::Result<T> {
         let request = request.map_err(kube::Error::BuildRequest)?.map(Body::from);
         let late = Instant::now() + REQUEST_TIMEOUT;
-        let late = self.deadline.map_or(late, |deadline| deadline.min(late));
+        let limit = self.limit.as_ref();
+        let late = limit.map_or(late, |(deadline, _)| late.min(*deadline));
         match timeout_at(late, send(&self.client, request, longest)).await {
             Ok(answer) => answer,
-            Err(_) => Err(kube::Error::Service("no response in time".into())),
+            Err(_) => {
+                let silence = limit.map_or("no response in time", |(_, silence)| silence);
+                Err(kube::Error::Service(silence.into()))
+            }
         }
     }
 
@@ -145,6 +157,22 @@ impl InfraCluster {
     }
 }
 
+// === impl Given ===
+
+impl Given<'_> {
+    /// What is reported if the server does not respond in time.
+    pub(crate) fn silence(&self) -> String {
+        let server = kubeconfig::server(self.kubeconfig);
+        format!(
+            "no response in time from {} (Secret {}), whose responses may take {:?} of one reconcile: check that the server is \
+             reachable and not overloaded, or correct the Secret",
+            server.as_deref().unwrap_or("the server"),
+            self.secret,
+            InfraTime::TOTAL
+        )
+    }
+}
+
 // === impl Recent ===
 
 impl<T> Default for Recent<T> {
@@ -163,14 +191,15 @@ impl<T: Clone> Recent<T> {
         (at.elapsed() < CACHE_DURATION).then(|| cached.clone())
     }
 
-    /// The result of a request to a user's server, one at a time for each namespace. Failures are cached, too: a fixed
-    /// kubeconfig is another place.
-    pub(crate) async fn once(
+    /// The result of a request to a user's server, one at a time for each namespace, until the deadline that the request
+    /// gets. Failures are cached, too: a fixed kubeconfig is another place. None if no time is left; that is not cached.
+    pub(crate) async fn once<F: Future<Output = T>>(
         &self,
         namespace: &str,
         place: Place,
-        request: impl Future<Output = T>,
-    ) -> T {
+        time: &InfraTime,
+        request: impl FnOnce(Instant) -> F,
+    ) -> Option<T> {
         let lock = {
             let mut requests = self.requests.lock().await;
             requests.retain(|_, lock| Arc::strong_count(lock) > 1);
@@ -178,11 +207,16 @@ impl<T: Clone> Recent<T> {
         };
         let _one = lock.lock().await;
         if let Some(cached) = self.get(&place).await {
-            return cached;
+            return Some(cached);
         }
-        let found = request.await;
+        if time.is_over() {
+            return None;
+        }
+        let begun = Instant::now();
+        let found = request(time.deadline()).await;
+        time.count(begun.elapsed());
         self.insert(place, found.clone()).await;
-        found
+        Some(found)
     }
 
     pub(super) async fn insert(&self, place: Place, found: T) {
@@ -202,6 +236,7 @@ pub(crate) fn given(facts: &Facts) -> Option<Given<'_>> {
     Some(Given {
         place: (format!("{uid}/{key}"), version.unwrap_or_default()),
         kubeconfig: &kubeconfig.0,
+        secret: format!("{}/{name}", facts.id.namespace),
     })
 }
 
@@ -260,11 +295,12 @@ mod tests {
         let recent = Recent::default();
         let place = |version: &str| Some(("uid/kubeconfig".to_owned(), version.to_owned()));
         let slow = async |namespace, version| {
-            let request = async {
+            let request = |_| async {
                 tokio::time::sleep(REQUEST_TIMEOUT).await;
                 "failed"
             };
-            recent.once(namespace, place(version), request).await
+            let time = InfraTime::default();
+            recent.once(namespace, place(version), &time, request).await
         };
         let begun = Instant::now();
         // The second is the first, the third waits for it, and the fourth is of another namespace.
@@ -275,7 +311,7 @@ mod tests {
             slow("b", "3")
         );
         assert_eq!(begun.elapsed(), REQUEST_TIMEOUT * 2);
-        assert_eq!(all.0, "failed");
+        assert_eq!(all.0, Some("failed"));
         let begun = Instant::now();
         slow("a", "1").await;
         assert_eq!(begun.elapsed(), Duration::ZERO, "the failure is cached");
@@ -286,6 +322,33 @@ mod tests {
             recent.requests.lock().await.len() <= 1,
             "others are forgotten"
         );
+    }
+
+    /// Check T02: each request may wait for its deadline, and the reconcile ends.
+    #[tokio::test(start_paused = true)]
+    async fn requests_of_a_reconcile_share_their_time() {
+        let recent = Recent::default();
+        let place = |name: &str| Some((name.to_owned(), "1".to_owned()));
+        let time = InfraTime::default();
+        let slow = async |name, time: &InfraTime| {
+            let request = |deadline: Instant| async move {
+                let late = deadline.min(Instant::now() + Duration::from_secs(4));
+                tokio::time::sleep_until(late).await;
+                "failed"
+            };
+            recent.once("a", place(name), time, request).await
+        };
+        let begun = Instant::now();
+        for name in ["one", "two", "three"] {
+            assert_eq!(slow(name, &time).await, Some("failed"), "{name}");
+        }
+        assert_eq!(begun.elapsed(), InfraTime::TOTAL);
+        assert_eq!(slow("four", &time).await, None);
+        assert_eq!(slow("one", &time).await, Some("failed"), "it is cached");
+        assert_eq!(begun.elapsed(), InfraTime::TOTAL);
+        // The next reconcile.
+        let found = slow("four", &InfraTime::default()).await;
+        assert_eq!(found, Some("failed"), "the lack of time was not cached");
     }
 
     /// Check T02: a server that sends a byte now and then gets as long as one that is silent.
@@ -312,7 +375,10 @@ mod tests {
         let infra = InfraCluster {
             client: Client::try_from(config).unwrap(),
             namespace: "machines".to_owned(),
-            deadline: Some(begun + Duration::from_millis(500)),
+            limit: Some((
+                begun + Duration::from_millis(500),
+                "no response in time".to_owned(),
+            )),
         };
         // The deadline is that of all requests of a pass.
         for _ in 0..2 {
@@ -328,7 +394,12 @@ mod tests {
     #[tokio::test]
     async fn names_of_users_do_not_change_paths() {
         for namespace in ["", "a.b", "../kube-system", "a/b", "A", "-a", "a?b"] {
-            let found = InfraCluster::external(b"{}", namespace).await;
+            let user = Given {
+                place: ("uid/kubeconfig".to_owned(), "1".to_owned()),
+                kubeconfig: b"{}",
+                secret: "clusters/infra".to_owned(),
+            };
+            let found = InfraCluster::external(&user, namespace, Instant::now()).await;
             let message = found.err().unwrap();
             assert!(message.contains("infraNamespace"), "{namespace}: {message}");
         }

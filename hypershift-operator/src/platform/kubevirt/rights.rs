@@ -5,7 +5,7 @@
 use kube::api::PostParams;
 use serde_json::{Value, json};
 
-use super::client::{Given, InfraCluster, LONGEST_BODY, describe, given};
+use super::client::{InfraCluster, LONGEST_BODY, describe, given};
 use super::virtualization::Cache;
 use crate::facts::{Facts, Virtualization};
 
@@ -56,21 +56,24 @@ const OF_ROUTES: [Right; 2] = [
 /// the management cluster. Events are not among them, since they are not needed.
 pub(crate) async fn missing(facts: &Facts, cache: &Cache) -> Vec<String> {
     let is_found = matches!(facts.virtualization, Some(Virtualization::Found { .. }));
-    let Some(Given { place, kubeconfig }) = given(facts).filter(|_| is_found) else {
+    let Some(user) = given(facts).filter(|_| is_found) else {
         return Vec::new();
     };
+    let user = &user;
     let kubevirt = facts.cluster.spec.platform.kubevirt.as_ref();
     let has_route = kubevirt.and_then(|it| it.base_domain_passthrough) == Some(true);
     let place = (
-        format!("{}/rights", place.0),
-        format!("{}/{has_route}", place.1),
+        format!("{}/rights", user.place.0),
+        format!("{}/{has_route}", user.place.1),
     );
-    let asked = async {
-        let infra = InfraCluster::of(facts, kubeconfig).await?;
+    let request = |deadline| async move {
+        let infra = InfraCluster::of(facts, user, deadline).await?;
         denied(&infra, has_route).await
     };
-    let found = cache.rights.once(&facts.id.namespace, Some(place), asked);
-    found.await.unwrap_or_else(|problem| {
+    let (home, time) = (&facts.id.namespace, &facts.infra_time);
+    let found = cache.rights.once(home, Some(place), time, request).await;
+    let found = found.unwrap_or_else(|| Err(user.silence()));
+    found.unwrap_or_else(|problem| {
         let cluster = facts.id.to_string();
         tracing::debug!(cluster, problem, "Rights are not known");
         Vec::new()

@@ -9,7 +9,7 @@ use kube::client::Body;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use support::reconcile::is_missing;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::client::{Given, LONGEST_BODY, REQUEST_TIMEOUT, Recent, connect, describe, given, send};
 use super::infrastructure::external;
@@ -46,36 +46,41 @@ pub(crate) async fn find(facts: &Facts, client: &Client, cache: &Cache) -> Optio
         None => None,
         Some(_) => Some(given(facts)?),
     };
-    let Some(Given { place, kubeconfig }) = given else {
+    let Some(user) = given else {
         if let Some(cached) = cache.versions.get(&None).await {
             return Some(cached);
         }
-        let found = virtualization(client).await;
+        let deadline = Instant::now() + REQUEST_TIMEOUT;
+        let silence = format!("no response within {REQUEST_TIMEOUT:?}");
+        let found = virtualization(client, deadline, &silence).await;
         // Only success is cached, so that fixes are noticed at once.
         if matches!(found, Virtualization::Found { .. }) {
             cache.versions.insert(None, found.clone()).await;
         }
         return Some(found);
     };
-    let found = of_kubeconfig(kubeconfig);
-    let found = cache.versions.once(&facts.id.namespace, Some(place), found);
-    Some(found.await)
+    let (home, place) = (&facts.id.namespace, Some(user.place.clone()));
+    let request = |deadline| of_kubeconfig(&user, deadline);
+    let versions = &cache.versions;
+    let found = versions.once(home, place, &facts.infra_time, request).await;
+    Some(found.unwrap_or_else(|| Virtualization::Unreachable(user.silence())))
 }
 
 /// Another cluster's, by a kubeconfig.
-async fn of_kubeconfig(kubeconfig: &[u8]) -> Virtualization {
-    match connect(kubeconfig).await {
-        Ok(client) => virtualization(&client).await,
+async fn of_kubeconfig(user: &Given<'_>, deadline: Instant) -> Virtualization {
+    let deadline = deadline.min(Instant::now() + REQUEST_TIMEOUT);
+    match connect(user.kubeconfig).await {
+        Ok(client) => virtualization(&client, deadline, &user.silence()).await,
         Err(why) => Virtualization::Unusable(why),
     }
 }
 
-/// Requests the versions of a cluster, with a timeout.
-async fn virtualization(client: &Client) -> Virtualization {
-    match timeout(REQUEST_TIMEOUT, request_versions(client)).await {
+/// Requests the versions of a cluster until the deadline. After it, the silence is reported.
+async fn virtualization(client: &Client, deadline: Instant, silence: &str) -> Virtualization {
+    match timeout_at(deadline, request_versions(client)).await {
         Ok(Ok(found)) => found,
         Ok(Err(error)) => Virtualization::Unreachable(describe(&error)),
-        Err(_) => Virtualization::Unreachable(format!("no response within {REQUEST_TIMEOUT:?}")),
+        Err(_) => Virtualization::Unreachable(silence.to_owned()),
     }
 }
 
@@ -129,7 +134,8 @@ mod tests {
         });
         let server = Expect::get("/version").answer(Answer::ok(&version));
         let scenario = Scenario::new([server].into_iter().chain(calls));
-        let found = virtualization(&scenario.client()).await;
+        let deadline = Instant::now() + REQUEST_TIMEOUT;
+        let found = virtualization(&scenario.client(), deadline, "no response").await;
         scenario.finish();
         found
     }

@@ -15,8 +15,9 @@ pub(super) enum Removal {
 /// Makes it, and returns its name.
 pub(super) async fn ensure(cloud: &impl Cloud, desired: &Desired) -> Result<String, Problem> {
     let target = &desired.target;
-    let found = balancer(cloud, target).await?;
-    let balancer = plan::proven(target, found.as_ref()).map_err(Problem::Input)?;
+    let expected = target.balancer.as_ref();
+    let found = balancer(cloud, expected).await?;
+    let balancer = plan::proven(expected, found.as_ref()).map_err(Problem::Input)?;
     if !balancer.is_active {
         let name = target.balancer.as_ref().map_or("", |(name, _)| name);
         return Err(Problem::Input(format!(
@@ -48,11 +49,17 @@ pub(super) async fn ensure(cloud: &impl Cloud, desired: &Desired) -> Result<Stri
 
 /// Deletes it. Endpoint services that are not the cluster's are left as they are.
 pub(super) async fn remove(cloud: &impl Cloud, target: &Target) -> Result<Removal, Problem> {
-    let found = balancer(cloud, target).await?;
-    let proof = plan::proven(target, found.as_ref()).ok();
-    let proof = proof.map(|it| it.arn.as_str());
+    let proven = proof(cloud, target.balancer.as_ref()).await?;
+    let kept = proof(cloud, target.successor.as_ref()).await?;
     let mut removal = Removal::Done;
-    for service in find(cloud, target, proof).await? {
+    for service in find(cloud, target, proven.as_deref()).await? {
+        // AWS has one endpoint service for each load balancer: this one is the successor's.
+        if kept
+            .as_ref()
+            .is_some_and(|arn| service.balancers.contains(arn))
+        {
+            continue;
+        }
         if delete(cloud, &service).await? == Removal::Waiting {
             removal = Removal::Waiting;
         }
@@ -60,11 +67,24 @@ pub(super) async fn remove(cloud: &impl Cloud, target: &Target) -> Result<Remova
     Ok(removal)
 }
 
-async fn balancer(cloud: &impl Cloud, target: &Target) -> Result<Option<LoadBalancer>, Problem> {
-    match &target.balancer {
+async fn balancer(
+    cloud: &impl Cloud,
+    expected: Option<&(String, String)>,
+) -> Result<Option<LoadBalancer>, Problem> {
+    match expected {
         Some((name, _)) => Ok(cloud.load_balancer(name).await?),
         None => Ok(None),
     }
+}
+
+/// The ARN of a load balancer, if it is the one of the Service.
+async fn proof(
+    cloud: &impl Cloud,
+    expected: Option<&(String, String)>,
+) -> Result<Option<String>, Problem> {
+    let found = balancer(cloud, expected).await?;
+    let proven = plan::proven(expected, found.as_ref()).ok();
+    Ok(proven.map(|it| it.arn.clone()))
 }
 
 /// The endpoint services that are the cluster's: the one that the status names, or else those with the tag.

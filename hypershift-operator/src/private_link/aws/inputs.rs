@@ -34,7 +34,29 @@ pub(super) async fn target(link: &AwsEndpointService, ctx: &Context) -> Result<T
         uid: link.uid().unwrap_or_default(),
         recorded: status.and_then(|it| it.endpoint_service_name.clone()),
         balancer: host.map(|host| (balancer, host)),
+        successor: None,
     })
+}
+
+/// The AWSEndpointService that replaces one of early versions of HyperShift, if the cluster has both. One that does not name
+/// the cluster has not been taken over by this operator yet.
+pub(super) async fn successor(
+    found: &DynamicObject,
+    owner: &Owner,
+    ctx: &Context,
+) -> Result<Option<AwsEndpointService>, Error> {
+    let namespace = found.namespace().unwrap_or_default();
+    if !plan::is_legacy(&found.name_any(), &namespace) {
+        return Ok(None);
+    }
+    let successor = ctx
+        .get::<AwsEndpointService>(&namespace, plan::ROUTER)
+        .await?;
+    let cluster = owner.id.to_string();
+    Ok(successor.filter(|it| {
+        let is_its = it.annotations().get(names::CLUSTER) == Some(&cluster);
+        is_its && it.metadata.deletion_timestamp.is_none()
+    }))
 }
 
 /// What is to be in AWS for an AWSEndpointService.

@@ -9,6 +9,8 @@ use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
+use api::conditions::ClusterCondition;
+use api::hypershift::v1beta1::AwsEndpointServiceStatus;
 use api::hypershift::v1beta1::platform::aws::AwsPlatformSpec;
 use support::aws;
 use support::ec2::Tags;
@@ -19,7 +21,7 @@ use super::cloud::{Connection, EndpointService, LoadBalancer};
 pub(super) const OWNER: &str = "hypershift.openshift.io/aws-endpoint-service-uid";
 /// Where the private router was published in early versions of HyperShift: `router-<namespace>`.
 const LEGACY: &str = "router-";
-const ROUTER: &str = "private-router";
+pub(super) const ROUTER: &str = "private-router";
 /// The Services that are reached by private links.
 const SERVICES: [&str; 2] = ["kube-apiserver-private", ROUTER];
 /// The most subnets of an AWSEndpointService.
@@ -33,6 +35,8 @@ pub(super) struct Target {
     pub(super) recorded: Option<String>,
     /// The load balancer that the specification names, and the name under which the Service says that it is reached.
     pub(super) balancer: Option<(String, String)>,
+    /// The load balancer of the AWSEndpointService that replaces this one. Its endpoint service stays.
+    pub(super) successor: Option<(String, String)>,
 }
 
 /// What is to be in AWS.
@@ -93,18 +97,34 @@ impl Problem {
 
 /// The Service whose load balancer an AWSEndpointService of this name is for.
 pub(super) fn service_of<'a>(name: &'a str, namespace: &str) -> Option<&'a str> {
-    if name.strip_prefix(LEGACY) == Some(namespace) {
+    if is_legacy(name, namespace) {
         return Some(ROUTER);
     }
     SERVICES.contains(&name).then_some(name)
 }
 
-/// The load balancer, if it is the one of the Service.
+/// Whether an AWSEndpointService is the one of the router in early versions of HyperShift.
+pub(super) fn is_legacy(name: &str, namespace: &str) -> bool {
+    name.strip_prefix(LEGACY) == Some(namespace)
+}
+
+/// Whether nodes can use an AWSEndpointService: this operator has made the endpoint service, and the control-plane-operator
+/// the endpoint and its names.
+pub(super) fn is_available(status: Option<&AwsEndpointServiceStatus>) -> bool {
+    let is_true = |condition: ClusterCondition| {
+        let mut all = status.iter().flat_map(|it| &it.conditions);
+        all.any(|it| it.type_ == condition.as_str() && it.status == "True")
+    };
+    is_true(ClusterCondition::AwsEndpointServiceAvailable)
+        && is_true(ClusterCondition::AwsEndpointAvailable)
+}
+
+/// The load balancer with this name, if the Service is reached under its host: name and host are the arguments.
 pub(super) fn proven<'a>(
-    target: &Target,
+    expected: Option<&(String, String)>,
     found: Option<&'a LoadBalancer>,
 ) -> Result<&'a LoadBalancer, String> {
-    let Some((name, host)) = &target.balancer else {
+    let Some((name, host)) = expected else {
         return Err("waiting for the Service to have a load balancer".to_owned());
     };
     match found {

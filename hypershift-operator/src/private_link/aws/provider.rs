@@ -70,6 +70,11 @@ impl control::Provider for Provider {
         let Some(aws) = aws.filter(|_| plan::service_of(&name, &namespace).is_some()) else {
             return Ok(Step::Ignore);
         };
+        let successor = inputs::successor(found, owner, &self.ctx).await?;
+        if successor.is_some_and(|it| plan::is_available(it.status.as_ref())) {
+            // HyperShift deletes it once both exist. Nodes use it until the other one is available.
+            return Ok(Step::Delete);
+        }
         let subnets = match inputs::subnets(owner, &self.ctx).await? {
             Ok(subnets) => subnets,
             Err(problem) => return Ok(report(found, &Err(problem))),
@@ -91,9 +96,12 @@ impl control::Provider for Provider {
         Ok(report(found, &made))
     }
 
-    async fn remove(&self, found: &DynamicObject, _: &Owner) -> Result<Step, Error> {
+    async fn remove(&self, found: &DynamicObject, owner: &Owner) -> Result<Step, Error> {
         let link: AwsEndpointService = typed(found, KIND.name)?;
-        let target = inputs::target(&link, &self.ctx).await?;
+        let mut target = inputs::target(&link, &self.ctx).await?;
+        if let Some(successor) = inputs::successor(found, owner, &self.ctx).await? {
+            target.successor = inputs::target(&successor, &self.ctx).await?.balancer;
+        }
         let removed = match self.client().await {
             Ok(client) => endpoint_service::remove(&*client, &target).await,
             Err(no_client) => Err(no_client.into()),

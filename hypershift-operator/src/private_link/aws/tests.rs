@@ -180,6 +180,7 @@ fn target(name: &str, recorded: Option<&str>) -> Target {
         uid: format!("uid-{name}"),
         recorded: recorded.map(|id| format!("com.amazonaws.vpce.us-east-1.{id}")),
         balancer: Some((name.to_owned(), balancer(name).host)),
+        successor: None,
     }
 }
 
@@ -294,6 +295,7 @@ async fn an_endpoint_service_of_another_tenant_is_not_changed() {
         uid: uid.to_owned(),
         recorded: target("two", Some("vpce-svc-two")).recorded,
         balancer: Some(("two".to_owned(), host.to_owned())),
+        successor: None,
     };
     let own_host = balancer("one").host;
     for is_tagged in [false, true] {
@@ -369,4 +371,28 @@ async fn another_load_balancer_leads_to_another_endpoint_service() {
     let name = ensure(&fake, &moved).await.unwrap();
     assert!(name.ends_with("vpce-svc-2"), "{name}");
     assert_eq!(fake.service("vpce-svc-1"), None);
+}
+
+/// An AWSEndpointService of an early version may have the load balancer of its successor, or another one.
+#[tokio::test]
+async fn the_endpoint_service_of_a_successor_stays() {
+    for (name, expected) in [("one", 2), ("three", 1)] {
+        let fake = two_tenants(true);
+        fake.state
+            .borrow_mut()
+            .balancers
+            .insert("three".to_owned(), balancer("three"));
+        let before = others(&fake);
+        let legacy = desired(name, None);
+        ensure(&fake, &legacy).await.unwrap();
+        let successor = target("one", None).balancer;
+        // The tag is the one of the AWSEndpointService that goes.
+        let target = Target {
+            successor,
+            ..target(name, Some("vpce-svc-1"))
+        };
+        assert_eq!(remove(&fake, &target).await.unwrap(), Removal::Done);
+        assert_eq!(fake.state.borrow().services.len(), expected, "{name}");
+        assert_eq!(others(&fake), before, "{name}");
+    }
 }

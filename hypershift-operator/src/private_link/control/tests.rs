@@ -1,5 +1,7 @@
 //! Whose links are, and the order of requests and of calls of a cloud: with a fake cloud, and without a real one.
 
+mod replaced;
+
 use std::cell::RefCell;
 
 use api::annotations::{PRIVATE_CAPI_TYPES, SCOPE};
@@ -239,9 +241,20 @@ async fn steps_are_carried_out() {
     let status = json!({ "status": { "endpointServiceName": "service" } });
     let again = Duration::from_secs(20);
     let read = json!({ "metadata": { "uid": "u", "resourceVersion": "7" } });
+    let precondition = json!({ "preconditions": { "uid": "u" } });
     for (step, requests, expected) in [
         (Step::Ignore, vec![], Action::await_change()),
         (Step::Report(None, again), vec![], Action::requeue(again)),
+        (
+            Step::Delete,
+            vec![Expect::delete(LINK).body(precondition).answer(ok())],
+            Action::await_change(),
+        ),
+        (
+            Step::Delete,
+            vec![Expect::delete(LINK).answer(Answer::error(404, "NotFound"))],
+            Action::await_change(),
+        ),
         (
             Step::Change(change.clone()),
             vec![Expect::patch(LINK).body(change).answer(ok())],

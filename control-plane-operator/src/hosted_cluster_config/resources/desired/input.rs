@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use api::annotations::cluster::SWIFT_POD_NETWORK_INSTANCE;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use control_plane_component::{Objects, Release};
@@ -164,10 +165,20 @@ impl<'a> Input<'a> {
         let access = match self.platform() {
             "AWS" => self.text("/platform/aws/endpointAccess"),
             "GCP" => self.text("/platform/gcp/endpointAccess"),
+            // Without a topology, nodes use the pods that are attached to their network.
+            "Azure" if self.text("/platform/azure/topology").is_empty() => return self.is_swift(),
             "Azure" => self.text("/platform/azure/topology"),
             _ => "",
         };
         ["Private", "PublicAndPrivate"].contains(&access)
+    }
+
+    /// Whether pods of an Azure control plane are attached to the nodes' network. Of the annotation, only ARO takes notice.
+    fn is_swift(&self) -> bool {
+        let annotated = self.annotation(SWIFT_POD_NETWORK_INSTANCE.key());
+        let is_annotated = annotated.is_some_and(|instance| !instance.is_empty());
+        self.text("/platform/azure/private/type") == "Swift"
+            || is_annotated && self.is_managed_azure()
     }
 
     /// Whether the machines that run routers should be redundant.
