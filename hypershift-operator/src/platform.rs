@@ -75,6 +75,12 @@ pub(crate) trait Infrastructure: Sync {
         Vec::new()
     }
 
+    /// The finalizer that its controllers put on Secrets which their objects refer to, if they do. They remove it only from
+    /// Secrets that are deleted while they run.
+    fn secret_finalizer(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Machines that are given up while the cluster is deleted, if there are such.
     fn orphans(&self, facts: &Facts) -> Option<Orphans> {
         let _ = facts;

@@ -17,6 +17,7 @@ use api::hypershift::v1beta1::platform::PlatformType;
 use api::hypershift::v1beta1::{HostedCluster, HostedControlPlane, NodePool};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams};
@@ -89,6 +90,7 @@ impl Deletion<'_> {
         if let Some(waiting) = self.cleaned_up().await? {
             return Ok(Some(waiting));
         }
+        self.release_secrets().await?;
         if let Some(waiting) = self.all(self.facts.capi.cluster()).await? {
             return Ok(Some(waiting));
         }
@@ -199,6 +201,19 @@ impl Deletion<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// Removes the finalizer of the platform's controllers from Secrets once the objects that refer to them are gone. The
+    /// controllers end together with the Secrets: no other client would remove it, and the namespace would stay forever.
+    async fn release_secrets(&self) -> Result<(), Error> {
+        let platform = infrastructure(self.facts.cluster.spec.platform.type_);
+        let Some(finalizer) = platform.secret_finalizer() else {
+            return Ok(());
+        };
+        for secret in self.list(ApiResource::erase::<Secret>(&())).await? {
+            secret.drop_finalizer(finalizer, self.ctx).await?;
+        }
+        Ok(())
     }
 
     /// All objects of a kind that are the cluster's. Of the Clusters of Cluster API, controllers delete all machines first.

@@ -296,6 +296,63 @@ async fn machines_that_their_provider_fails_to_delete_are_given_up() {
     scenario.finish();
 }
 
+/// Check O05. On OpenStack, the controllers of images end with the Secrets: one with their finalizer would hold the namespace
+/// forever. While there is an image, they need the credentials.
+#[tokio::test]
+async fn secrets_are_released_after_the_last_image() {
+    let finalizer = "openstack.k-orc.cloud/image";
+    let images = "/apis/openstack.k-orc.cloud/v1alpha1/namespaces/clusters-one/images";
+    let servers = format!(
+        "/apis/{}/v1alpha1/namespaces/clusters-one/openstackservers",
+        api::group::infrastructure(CapiTypes::Private)
+    );
+    let secrets = format!("{NAMESPACE}/secrets");
+    let own = |name: &str, finalizers: &[&str]| {
+        let rest = json!({ "metadata": { "namespace": "clusters-one" } });
+        object(name, finalizers, rest)
+    };
+    let begin = || [none(&capi("clusters")), gone(HCP), none(POOLS)];
+    let mut image = own("rhcos-1", &[finalizer]);
+    image["metadata"]["deletionTimestamp"] = json!("2030-01-31T12:00:00Z");
+    let held = [
+        Expect::get(images).answer(Answer::list(&[image])),
+        gone(&format!("{DEPLOYMENTS}/capi-provider")),
+    ];
+    let guarded = own("one-cloud", &[finalizer, "example.com/other"]);
+    let kept =
+        json!({ "metadata": { "resourceVersion": "7", "finalizers": ["example.com/other"] } });
+    let released = [
+        none(images),
+        none(&servers),
+        Expect::get(&secrets).answer(Answer::list(&[own("pull-secret", &[]), guarded.clone()])),
+        Expect::patch(&format!("{secrets}/one-cloud"))
+            .body(kept)
+            .answer(Answer::ok(&guarded)),
+        none(&capi("clusters")),
+    ];
+    let rest = released.into_iter().chain(nothing_left());
+    let waits: Vec<_> = begin().into_iter().chain(held).collect();
+    let goes_on: Vec<_> = begin().into_iter().chain(rest).collect();
+    for (calls, expected) in [(waits, Some("Image rhcos-1")), (goes_on, None)] {
+        let scenario = Scenario::new(calls);
+        let ctx = context(&scenario);
+        let cluster = fixture::hosted_cluster("openstack");
+        let facts = empty_facts(cluster, Capi::new(CapiTypes::Private), &ctx);
+        let namespace = Namespace::Owned(control_plane_namespace::for_tests("clusters-one"));
+        let progress = super::advance(&facts, &namespace, &ctx).await.unwrap();
+        scenario.finish();
+        match (progress, expected) {
+            (Progress::Waiting(waiting), Some(expected)) => {
+                let message = waiting.message();
+                assert!(message.contains(expected), "{message}");
+                let reason = "Deployment capi-provider, which removes it, does not exist";
+                assert!(message.contains(reason), "{message}");
+            }
+            (progress, _) => assert_eq!(progress, Progress::Gone(Duration::ZERO)),
+        }
+    }
+}
+
 /// An object of the control plane's namespace, or of none, that a deletion by name would find.
 fn others(name: &str, owner: Option<&str>) -> Value {
     let rest = json!({

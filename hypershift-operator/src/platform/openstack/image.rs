@@ -10,6 +10,8 @@ use crate::platform::machines::Inputs;
 /// The group of the controllers' kinds. It is not one of Cluster API.
 pub(super) const GROUP: &str = "openstack.k-orc.cloud";
 const VERSION: &str = "v1alpha1";
+/// What the controllers put on images, and on the Secrets with credentials that images refer to.
+pub(super) const FINALIZER: &str = "openstack.k-orc.cloud/image";
 /// The name of the image's disk in the metadata of releases.
 const PLATFORM: &str = "openstack";
 

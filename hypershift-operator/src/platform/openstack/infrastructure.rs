@@ -130,6 +130,10 @@ impl Infrastructure for OpenStack {
     fn cleaned_up(&self, capi: Capi) -> Vec<ApiResource> {
         vec![image::resource(), super::server(capi)]
     }
+
+    fn secret_finalizer(&self) -> Option<&'static str> {
+        Some(image::FINALIZER)
+    }
 }
 
 fn spec(facts: &Facts, openstack: &OpenStackPlatformSpec, machines: &str) -> Value {
