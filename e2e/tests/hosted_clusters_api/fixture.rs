@@ -121,7 +121,7 @@ impl Fixture {
 // === impl Running ===
 
 impl Running {
-    async fn start(testbed: &Testbed, identity: Identity) -> Result<Self> {
+    pub(crate) async fn start(testbed: &Testbed, identity: Identity) -> Result<Self> {
         let pod = format!("{}-1", identity.operator.name());
         let mut replica = identity.replica(testbed, &pod)?;
         replica.service.start().await?;
