@@ -197,6 +197,15 @@ impl Cluster {
         Ok(())
     }
 
+    /// Has the operator look at it at once: it does not watch Secrets of users.
+    pub(crate) async fn is_looked_at(&self, admin: &ApiClient, why: &str) -> Result<()> {
+        let looked = json!({ "metadata": { "annotations": { "example.com/looked": why } } });
+        admin
+            .patch(&self.path(), Patch::Merge, &looked)
+            .await
+            .map(drop)
+    }
+
     /// Changes the specification.
     pub(crate) async fn change(&self, admin: &ApiClient, spec: Value) -> Result<()> {
         let patch = json!({ "spec": spec });

@@ -161,7 +161,7 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
     }
     // The other one has the same rows for the other types; the first one creates what both share.
     if let Some(running) = fixture.operators.first() {
-        minimal(testbed, running).await?;
+        running.rights_are_minimal(testbed, rights::HOSTED).await?;
     }
     Ok(())
 }
@@ -388,28 +388,5 @@ fn lacks_nothing(
         "{:?}",
         refused.map(testbed::audit::Event::summary)
     );
-    Ok(())
-}
-
-/// What is granted is used, and nothing of it can be spared.
-async fn minimal(
-    testbed: &Testbed,
-    running: &crate::hosted_clusters_api::fixture::Running,
-) -> Result<()> {
-    let identity = &running.identity;
-    let name = identity.operator.name();
-    let step = testbed.progress.step(format!("rights of {name}"));
-    ensure!(
-        running.replica.is_ready().await.is_ok(),
-        "{name} is not ready any more"
-    );
-    let account = rights::Account {
-        username: &identity.username(),
-        granted: &identity.operator.rights()?,
-        audit: &testbed.control_plane.audit,
-        admin: &testbed.admin,
-    };
-    rights::judge(&account, rights::HOSTED).await?;
-    step.done();
     Ok(())
 }
