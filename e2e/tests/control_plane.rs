@@ -27,6 +27,8 @@ mod guest_objects;
 mod hosted_clusters_api;
 #[path = "hosted_clusters_faults/main.rs"]
 mod hosted_clusters_faults;
+#[path = "hosted_clusters_preview/main.rs"]
+mod hosted_clusters_preview;
 #[path = "install/main.rs"]
 mod install;
 #[path = "lost_responses/main.rs"]

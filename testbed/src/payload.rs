@@ -41,7 +41,7 @@ use crate::registry::{self, Registry};
 pub(crate) use base::files as shell;
 use images::Made;
 pub use images::OptionalPrograms;
-pub use manifests::{BOOT_IMAGE, POWER_VS_IMAGE, REGION};
+pub use manifests::{BOOT_IMAGE, GOOGLE_CLOUD_IMAGE, OPENSTACK_DISK, POWER_VS_IMAGE, REGION};
 
 /// The repository of release images.
 pub const REPOSITORY: &str = "ocp/release";
@@ -108,11 +108,20 @@ pub async fn without_images(
     labels: &BTreeMap<String, String>,
 ) -> Result<String> {
     let archive = archive_without_images(registry, version, labels).await?;
-    registry.push_as(REPOSITORY, version, &archive).await?;
-    Ok(format!("{}/{REPOSITORY}:{version}", registry.address()))
+    push_release(registry, version, &archive).await
 }
 
-/// The same for nodes of another architecture than `amd64`.
+/// The same without the images that machines boot from.
+pub async fn without_boot_images(
+    registry: &Registry,
+    version: &str,
+    labels: &BTreeMap<String, String>,
+) -> Result<String> {
+    let files = files_without_images(registry, version, labels).await?;
+    push_release(registry, version, &release_image(files)?).await
+}
+
+/// A release of images that are nowhere, for nodes of another architecture than `amd64`.
 pub async fn without_images_for(
     registry: &Registry,
     version: &str,
@@ -121,8 +130,12 @@ pub async fn without_images_for(
 ) -> Result<String> {
     let archive = archive_without_images(registry, version, labels).await?;
     let tag = format!("{version}-{architecture}");
-    let archive = archive.for_architecture(architecture);
-    registry.push_as(REPOSITORY, &tag, &archive).await?;
+    push_release(registry, &tag, &archive.for_architecture(architecture)).await
+}
+
+/// Gives its name at the registry's address.
+async fn push_release(registry: &Registry, tag: &str, archive: &Archive) -> Result<String> {
+    registry.push_as(REPOSITORY, tag, archive).await?;
     Ok(format!("{}/{REPOSITORY}:{tag}", registry.address()))
 }
 
@@ -132,6 +145,17 @@ async fn archive_without_images(
     version: &str,
     labels: &BTreeMap<String, String>,
 ) -> Result<Archive> {
+    let mut files = files_without_images(registry, version, labels).await?;
+    files.push(boot_images(version));
+    release_image(files)
+}
+
+/// What is in it but for the boot images.
+async fn files_without_images(
+    registry: &Registry,
+    version: &str,
+    labels: &BTreeMap<String, String>,
+) -> Result<Vec<File>> {
     let digest = "0".repeat(64);
     let tags = stand_ins::tags().map(|(tag, _)| tag).chain(images::TAGS);
     let mut components: BTreeMap<_, _> = tags
@@ -143,8 +167,8 @@ async fn archive_without_images(
     let operator = operator_without_program(registry, version, labels).await?;
     components.insert(OPERATOR.to_owned(), operator);
     let kubernetes = Binary::KubeApiserver.version()?;
-    let files = manifests_of(version, &components, kubernetes.trim_start_matches('v'));
-    release_image(files)
+    let kubernetes = kubernetes.trim_start_matches('v');
+    Ok(references_of(version, &components, kubernetes))
 }
 
 /// Pushes an image that has labels and nothing else; gives its name at the registry's address.
@@ -289,19 +313,31 @@ fn manifests_of(
     components: &BTreeMap<String, String>,
     kubernetes: &str,
 ) -> Vec<File> {
+    let mut files = references_of(version, components, kubernetes);
+    files.push(boot_images(version));
+    files
+}
+
+/// The same without the images that machines boot from.
+fn references_of(
+    version: &str,
+    components: &BTreeMap<String, String>,
+    kubernetes: &str,
+) -> Vec<File> {
     let references = manifests::image_references(version, components, kubernetes);
-    let boot_images = manifests::boot_images(version);
-    let mut files = vec![
-        File::text(
-            format!("{MANIFESTS}/image-references"),
-            references.to_string(),
-        ),
-        File::text(
-            format!("{MANIFESTS}/0000_50_installer_coreos-bootimages.yaml"),
-            // JSON is YAML.
-            boot_images.to_string(),
-        ),
-    ];
+    let mut files = vec![File::text(
+        format!("{MANIFESTS}/image-references"),
+        references.to_string(),
+    )];
     files.extend(guest::files());
     files
+}
+
+/// The images that machines boot from.
+fn boot_images(version: &str) -> File {
+    File::text(
+        format!("{MANIFESTS}/0000_50_installer_coreos-bootimages.yaml"),
+        // JSON is YAML.
+        manifests::boot_images(version).to_string(),
+    )
 }

@@ -22,7 +22,7 @@ use crate::audit::{AuditLog, Event};
 use crate::client::{ApiClient, Resource};
 use crate::wait;
 
-pub use table::{ELSEWHERE, Elsewhere, HOSTED, UNPROVEN, USUAL, Unproven};
+pub use table::{ELSEWHERE, Elsewhere, HOSTED, PREVIEW, UNPROVEN, USUAL, Unproven};
 
 use right::{Request, Right};
 use table::RBAC;

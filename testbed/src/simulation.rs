@@ -26,7 +26,7 @@ use crate::client::ApiClient;
 
 pub use cluster::{Programs, SimulatedCluster};
 pub use desired::{desired, desired_with_all};
-pub use kinds::{Releases, install_all_kinds, install_kinds};
+pub use kinds::{Releases, install_all_kinds, install_kinds, install_preview_kinds};
 pub use operator::{ControlPlaneOperator, Launched};
 use outcome::Outcome;
 pub use status::control_plane_comes_up;

@@ -7,12 +7,11 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use testbed::client::{ApiClient, Resource};
 use testbed::operator::SOON;
-use testbed::{conditions, crds, simulation, wait};
+use testbed::{crds, wait};
 
-use crate::hosted_clusters_api::cluster::{
-    CONTROL_PLANES, Cluster, DEPLOYMENTS, NODE_POOLS, ROLES, SECRETS,
-};
+use crate::hosted_clusters_api::cluster::{Cluster, DEPLOYMENTS, NODE_POOLS, ROLES, SECRETS};
 use crate::hosted_clusters_api::control_plane;
+use crate::hosted_clusters_api::expect::{fields, is_true, made, named};
 use crate::hosted_clusters_api::fixture::{Fixture, NAMESPACE};
 use crate::hosted_clusters_api::other_platforms::{CLUSTERS, destroyed};
 
@@ -87,14 +86,8 @@ impl Azure {
     }
 
     async fn create(&self, admin: &ApiClient, release: &str) -> Result<()> {
-        let mut objects = simulation::desired(self.cluster.name, release)?;
-        for object in &mut objects {
-            match object["kind"].as_str() {
-                Some("HostedCluster") => object["spec"]["platform"] = self.platform(),
-                Some("NodePool") => object["spec"]["platform"] = self.machines(),
-                _ => {}
-            }
-        }
+        let (platform, machines) = (self.platform(), self.machines());
+        let objects = self.cluster.desired_on(release, &platform, &machines)?;
         admin.apply(&objects).await
     }
 
@@ -350,60 +343,13 @@ impl Azure {
             (&pool, "ValidPlatformImage"),
             (&pool, "ValidMachineTemplate"),
         ] {
-            // The status is written after the objects.
-            wait::until(&format!("{kind} of {path}"), SOON, async || {
-                let object = admin.get(path).await?;
-                let is_true = conditions::is_true(&object, kind);
-                ensure!(is_true, "{}", conditions::untrue(&object));
-                Ok(())
-            })
-            .await?;
+            is_true(admin, path, kind).await?;
         }
-        let control_plane = admin
-            .get(&CONTROL_PLANES.named(&namespace, self.cluster.name))
-            .await?;
-        let platform = &control_plane["spec"]["platform"];
-        let cluster = admin.get(&cluster).await?;
-        fields("spec.platform", platform, &cluster["spec"]["platform"])
+        self.cluster.has_platform(admin).await
     }
 }
 
 /// The client ID of an identity.
 fn client(number: u8) -> String {
     format!("00000000-0000-0000-0000-{number:012}")
-}
-
-/// The object, once its specification has all these fields.
-async fn made(admin: &ApiClient, path: &str, expected: &Value) -> Result<Value> {
-    wait::until(&format!("{path} as it should be"), SOON, async || {
-        let found = admin.get(path).await?;
-        fields("spec", &found["spec"], expected)?;
-        Ok(found)
-    })
-    .await
-}
-
-/// Fails at the first field that is not as expected. Other fields may have defaults of the API.
-fn fields(place: &str, found: &Value, expected: &Value) -> Result<()> {
-    match (found, expected) {
-        (Value::Object(found), Value::Object(expected)) => {
-            for (field, expected) in expected {
-                let place = format!("{place}.{field}");
-                fields(&place, found.get(field).unwrap_or(&Value::Null), expected)?;
-            }
-        }
-        (Value::Array(found), Value::Array(expected)) if found.len() == expected.len() => {
-            for (found, expected) in found.iter().zip(expected) {
-                fields(place, found, expected)?;
-            }
-        }
-        _ => ensure!(found == expected, "{place} is {found}, not {expected}"),
-    }
-    Ok(())
-}
-
-/// The item of a list with a name.
-fn named<'a>(list: &'a Value, name: &str) -> Option<&'a Value> {
-    let mut items = list.as_array().into_iter().flatten();
-    items.find(|it| it["name"] == name)
 }

@@ -9,6 +9,7 @@ use testbed::conditions::{find, untrue};
 use testbed::operator::SOON;
 use testbed::{simulation, wait};
 
+use crate::hosted_clusters_api::expect::fields;
 use crate::hosted_clusters_api::fixture::{Fixture, NAMESPACE};
 
 const HYPERSHIFT: &str = "hypershift.openshift.io/v1beta1";
@@ -21,7 +22,7 @@ pub(crate) const ACCOUNTS: Resource<'_> = Resource::new("v1", "serviceaccounts")
 pub(crate) const ROLES: Resource<'_> = Resource::new("rbac.authorization.k8s.io/v1", "roles");
 pub(crate) const POLICIES: Resource<'_> = Resource::new("networking.k8s.io/v1", "networkpolicies");
 
-/// A cluster on AWS, with a pool of nodes.
+/// A cluster, on AWS unless it is created on another platform, with a pool of nodes.
 #[derive(Debug, Clone)]
 pub(crate) struct Cluster {
     pub(crate) name: &'static str,
@@ -92,6 +93,25 @@ impl Cluster {
         admin.apply(&objects).await
     }
 
+    /// The objects of a user who creates it with its pool on another platform: with these settings of the cluster, and these
+    /// of the pool.
+    pub(crate) fn desired_on(
+        &self,
+        release: &str,
+        platform: &Value,
+        machines: &Value,
+    ) -> Result<Vec<Value>> {
+        let mut objects = simulation::desired(self.name, release)?;
+        for object in &mut objects {
+            match object["kind"].as_str() {
+                Some("HostedCluster") => object["spec"]["platform"] = platform.clone(),
+                Some("NodePool") => object["spec"]["platform"] = machines.clone(),
+                _ => {}
+            }
+        }
+        Ok(objects)
+    }
+
     /// The objects in its control plane's namespace by which it works, one path each.
     pub(crate) fn objects(&self) -> Vec<String> {
         let namespace = self.namespace();
@@ -155,6 +175,37 @@ impl Cluster {
         Ok(())
     }
 
+    /// Checks that the control plane has the platform as the user has it.
+    pub(crate) async fn has_platform(&self, admin: &ApiClient) -> Result<()> {
+        let path = CONTROL_PLANES.named(&self.namespace(), self.name);
+        let (found, expected) = (admin.get(&path).await?, admin.get(&self.path()).await?);
+        let platform = |object: &Value| object["spec"]["platform"].clone();
+        fields("spec.platform", &platform(&found), &platform(&expected))
+    }
+
+    /// Waits for a condition that refuses it, and checks that its control plane is not begun.
+    pub(crate) async fn is_refused(
+        &self,
+        admin: &ApiClient,
+        kind: &str,
+        about: &str,
+    ) -> Result<()> {
+        self.reports(admin, kind, "False", about).await?;
+        let namespace = format!("/api/v1/namespaces/{}", self.namespace());
+        let begun = admin.find(&namespace).await?;
+        ensure!(begun.is_none(), "its control plane is begun");
+        Ok(())
+    }
+
+    /// Has the operator look at it at once: it does not watch Secrets of users.
+    pub(crate) async fn is_looked_at(&self, admin: &ApiClient, why: &str) -> Result<()> {
+        let looked = json!({ "metadata": { "annotations": { "example.com/looked": why } } });
+        admin
+            .patch(&self.path(), Patch::Merge, &looked)
+            .await
+            .map(drop)
+    }
+
     /// Changes the specification.
     pub(crate) async fn change(&self, admin: &ApiClient, spec: Value) -> Result<()> {
         let patch = json!({ "spec": spec });
@@ -197,6 +248,19 @@ pub(crate) async fn gone<const N: usize>(admin: &ApiClient, paths: [String; N]) 
             Ok(())
         })
         .await?;
+    }
+    Ok(())
+}
+
+/// Checks that no role and no binding of a control plane is left outside of its namespace.
+pub(crate) async fn nothing_outside(admin: &ApiClient, namespace: &str) -> Result<()> {
+    let own = format!("-{namespace}");
+    for plural in ["clusterroles", "clusterrolebindings"] {
+        let kind = Resource::new("rbac.authorization.k8s.io/v1", plural);
+        for object in admin.list(&kind.all()).await? {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            ensure!(!name.ends_with(&own), "{plural} {name} is left");
+        }
     }
     Ok(())
 }

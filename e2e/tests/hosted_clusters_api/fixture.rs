@@ -1,12 +1,12 @@
 //! What the operators find: kinds, releases in a registry, and themselves with their rights.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use testbed::agents::kinds;
 use testbed::operator::{self, Identity, Operator, Replica, SOON};
 use testbed::service_account::ensure_namespace;
 use testbed::simulation::{Releases, install_kinds};
 use testbed::testbed::Testbed;
-use testbed::{crds, wait};
+use testbed::{crds, rights, wait};
 
 use crate::hosted_clusters_api::old_releases::OldReleases;
 use crate::hosted_clusters_api::slow_registries::{REQUEST_TIMEOUT, SlowRegistries};
@@ -121,12 +121,30 @@ impl Fixture {
 // === impl Running ===
 
 impl Running {
-    async fn start(testbed: &Testbed, identity: Identity) -> Result<Self> {
+    pub(crate) async fn start(testbed: &Testbed, identity: Identity) -> Result<Self> {
         let pod = format!("{}-1", identity.operator.name());
         let mut replica = identity.replica(testbed, &pod)?;
         replica.service.start().await?;
         let what = format!("{pod} to be ready");
         wait::until(&what, SOON, async || replica.is_ready().await).await?;
         Ok(Self { identity, replica })
+    }
+
+    /// What it is granted for a test is used, and nothing of it can be spared.
+    pub(crate) async fn rights_are_minimal(&self, testbed: &Testbed, test: &str) -> Result<()> {
+        let identity = &self.identity;
+        let name = identity.operator.name();
+        let step = testbed.progress.step(format!("rights of {name}"));
+        let is_ready = self.replica.is_ready().await;
+        is_ready.with_context(|| format!("{name} is not ready any more"))?;
+        let account = rights::Account {
+            username: &identity.username(),
+            granted: &identity.operator.rights()?,
+            audit: &testbed.control_plane.audit,
+            admin: &testbed.admin,
+        };
+        rights::judge(&account, test).await?;
+        step.done();
+        Ok(())
     }
 }

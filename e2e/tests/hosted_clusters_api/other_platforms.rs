@@ -3,7 +3,7 @@
 //! Cluster API's provider for Agent is not available here. Its kinds are stand-ins: they take any object, and no controller makes
 //! machines of them. What is shown is what the operator makes, and that nothing is left of it.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use testbed::agents::allow_consumer;
 use testbed::client::{ApiClient, Resource};
@@ -12,7 +12,7 @@ use testbed::service_account::ensure_namespace;
 use testbed::{simulation, wait};
 
 use crate::hosted_clusters_api::cluster::{
-    CONTROL_PLANES, DEPLOYMENTS, HOSTED_CLUSTERS, NODE_POOLS, ROLES, SECRETS, gone,
+    CONTROL_PLANES, DEPLOYMENTS, HOSTED_CLUSTERS, NODE_POOLS, ROLES, SECRETS, gone, nothing_outside,
 };
 use crate::hosted_clusters_api::control_plane;
 use crate::hosted_clusters_api::fixture::{Fixture, NAMESPACE};
@@ -117,17 +117,7 @@ async fn none(admin: &ApiClient, fixture: &Fixture) -> Result<()> {
     ignition_is_published(admin, &namespace).await?;
     control_plane::comes_up(admin, name).await?;
     control_plane::is_handed_over(admin, name).await?;
-    let secrets = SECRETS.within(&namespace);
-    wait::until("user data for machines", SOON, async || {
-        let listed = admin.list(&secrets).await?;
-        let mut names = listed
-            .iter()
-            .filter_map(|it| it["metadata"]["name"].as_str());
-        let prefix = format!("user-data-{name}-workers-");
-        ensure!(names.any(|it| it.starts_with(&prefix)), "there is none");
-        Ok(())
-    })
-    .await?;
+    user_data(admin, name, None).await?;
     // There is nothing to make machines with.
     for path in [CLUSTERS.within(&namespace), MACHINE_SETS.within(&namespace)] {
         ensure!(admin.list(&path).await?.is_empty(), "{path} is not empty");
@@ -137,6 +127,25 @@ async fn none(admin: &ApiClient, fixture: &Fixture) -> Result<()> {
         ensure!(admin.find(&path).await?.is_none(), "{path} is there");
     }
     destroyed(admin, name).await
+}
+
+/// The name of the only Secret with user data of a cluster's pool, once it is another one than `not`. Machines of the pool
+/// are made by others.
+pub(crate) async fn user_data(admin: &ApiClient, name: &str, not: Option<&str>) -> Result<String> {
+    let secrets = SECRETS.within(&format!("{NAMESPACE}-{name}"));
+    let prefix = format!("user-data-{name}-workers-");
+    wait::until("user data for machines", SOON, async || {
+        let listed = admin.list(&secrets).await?;
+        let names = listed
+            .iter()
+            .filter_map(|it| it["metadata"]["name"].as_str());
+        let names: Vec<_> = names.filter(|it| it.starts_with(&prefix)).collect();
+        match *names {
+            [found] if Some(found) != not => Ok(found.to_owned()),
+            _ => bail!("there are {names:?}"),
+        }
+    })
+    .await
 }
 
 /// The Service by which nodes find their configuration on a port of the management cluster's nodes, as the control plane
@@ -187,6 +196,8 @@ pub(crate) async fn destroyed(admin: &ApiClient, name: &str) -> Result<()> {
     let cluster = HOSTED_CLUSTERS.named(NAMESPACE, name);
     admin.delete(&cluster).await?;
     let pool = NODE_POOLS.named(NAMESPACE, &format!("{name}-workers"));
-    let namespace = format!("/api/v1/namespaces/{NAMESPACE}-{name}");
-    gone(admin, [cluster, pool, namespace]).await
+    let control_plane = format!("{NAMESPACE}-{name}");
+    let namespace = format!("/api/v1/namespaces/{control_plane}");
+    gone(admin, [cluster, pool, namespace]).await?;
+    nothing_outside(admin, &control_plane).await
 }

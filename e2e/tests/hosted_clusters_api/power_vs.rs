@@ -10,9 +10,10 @@ use testbed::payload::POWER_VS_IMAGE;
 use testbed::{conditions, wait};
 
 use crate::hosted_clusters_api::cluster::{
-    CONTROL_PLANES, Cluster, DEPLOYMENTS, NODE_POOLS, ROLES, SECRETS,
+    CONTROL_PLANES, Cluster, DEPLOYMENTS, NODE_POOLS, ROLES,
 };
 use crate::hosted_clusters_api::control_plane;
+use crate::hosted_clusters_api::expect::{is, is_copied, named};
 use crate::hosted_clusters_api::fixture::{Fixture, NAMESPACE};
 use crate::hosted_clusters_api::other_platforms::{
     CLUSTERS, MACHINE_SETS, create, destroyed, ignition_is_published,
@@ -42,7 +43,8 @@ pub(crate) async fn lives(admin: &ApiClient, fixture: &Fixture) -> Result<()> {
     });
     create(admin, &fixture.power, NAME, &platform(), &pool).await?;
     let lacks = "platform.powervs.kubeCloudControllerCreds names Secret clusters/power-cloud-controller, which does not";
-    is_refused(admin, lacks)
+    Cluster::private(NAME)
+        .is_refused(admin, "ValidConfiguration", lacks)
         .await
         .context("without its Secrets")?;
     admin.apply(&credentials()).await?;
@@ -98,29 +100,6 @@ fn credentials() -> Vec<Value> {
     secrets.collect()
 }
 
-/// Nothing is made without the Secrets, and the condition says which.
-async fn is_refused(admin: &ApiClient, expected: &str) -> Result<()> {
-    Cluster::private(NAME)
-        .reports(admin, "ValidConfiguration", "False", expected)
-        .await?;
-    let made = admin
-        .find(&format!("/api/v1/namespaces/{NAMESPACE}-{NAME}"))
-        .await?;
-    ensure!(made.is_none(), "its control plane is begun");
-    Ok(())
-}
-
-/// Waits until a part of an object is as expected.
-async fn is(admin: &ApiClient, path: &str, pointer: &str, expected: &Value) -> Result<Value> {
-    wait::until(&format!("{path} to be made"), SOON, async || {
-        let found = admin.get(path).await?;
-        let part = found.pointer(pointer).cloned().unwrap_or_default();
-        ensure!(part == *expected, "{pointer} is {part}");
-        Ok(found)
-    })
-    .await
-}
-
 async fn cluster_is_made(admin: &ApiClient, namespace: &str) -> Result<()> {
     let spec = json!({
         "controlPlaneEndpoint": { "host": "api.example.com", "port": 6443 },
@@ -140,9 +119,7 @@ async fn cluster_is_made(admin: &ApiClient, namespace: &str) -> Result<()> {
     });
     is(admin, &cluster, "/spec/infrastructureRef", &reference).await?;
     for (_, name) in CREDENTIALS {
-        let original = admin.get(&SECRETS.named(NAMESPACE, name)).await?;
-        let copy = SECRETS.named(namespace, name);
-        is(admin, &copy, "/data", &original["data"]).await?;
+        is_copied(admin, namespace, name).await?;
     }
     Ok(())
 }
@@ -163,16 +140,14 @@ async fn provider_is_made(admin: &ApiClient, namespace: &str) -> Result<()> {
         image.contains("/ibmcloud-cluster-api-controllers@"),
         "the provider has image {image}"
     );
-    let mut volumes = pod["volumes"].as_array().into_iter().flatten();
-    let secret = volumes.find(|it| it["name"] == "credentials");
+    let secret = named(&pod["volumes"], "credentials");
     let secret = secret.context("the provider has no credentials")?;
     ensure!(
         secret["secret"]["secretName"] == "power-node-pool",
         "{secret}"
     );
-    let mut sidecars = pod["initContainers"].as_array().into_iter().flatten();
     ensure!(
-        sidecars.any(|it| it["name"] == "kube-apiserver-proxy"),
+        named(&pod["initContainers"], "kube-apiserver-proxy").is_some(),
         "the provider does not speak to the API server through the proxy"
     );
     let role = admin.get(&ROLES.named(namespace, "capi-provider")).await?;

@@ -22,13 +22,13 @@ const LABEL: &str = "example.com/refusal";
 const MANAGED: &str = "managed.hypershift.openshift.io.";
 const TAINTS: &str = "hypershift.openshift.io/nodePoolTaints";
 /// What a condition says while the machines keep what they are made of.
-const KEPT: &str = "Until then nothing new is rolled out";
+pub(crate) const KEPT: &str = "Until then nothing new is rolled out";
 /// One image, and a list of images.
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const LIST: &str = "application/vnd.oci.image.index.v1+json";
 
 /// A ConfigMap that a pool refers to: name, key and text.
-type Source = (&'static str, &'static str, String);
+pub(crate) type Source = (&'static str, &'static str, String);
 
 /// A specification that is refused, and what it is corrected to.
 struct Refusal {
@@ -229,11 +229,6 @@ fn other_kind() -> Refusal {
 
 /// A ConfigMap that is refused, and then has a MachineConfig.
 fn config(name: &'static str, text: String, problem: &'static str) -> Refusal {
-    let corrected = format!(
-        "apiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfig\nmetadata: {{name: 99-{name}}}\n\
-         spec:\n  config:\n    ignition: {{version: 3.2.0}}\n    storage:\n      files:\n      \
-         - {{path: /etc/{name}, mode: 420, contents: {{source: 'data:,{name}'}}}}\n"
-    );
     Refusal {
         name,
         sources: vec![(name, "config", text)],
@@ -241,10 +236,19 @@ fn config(name: &'static str, text: String, problem: &'static str) -> Refusal {
         condition: "ValidMachineConfig",
         reason: "ValidationFailed",
         message: vec![problem, KEPT],
-        corrected: vec![(name, "config", corrected)],
+        corrected: vec![(name, "config", machine_config(name))],
         correction: json!({}),
         then: Then::RollsOut,
     }
+}
+
+/// A MachineConfig that writes a file.
+pub(crate) fn machine_config(name: &str) -> String {
+    format!(
+        "apiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfig\nmetadata: {{name: 99-{name}}}\n\
+         spec:\n  config:\n    ignition: {{version: 3.2.0}}\n    storage:\n      files:\n      \
+         - {{path: /etc/{name}, mode: 420, contents: {{source: 'data:,{name}'}}}}\n"
+    )
 }
 
 /// Its nodes would be newer than their API server.
@@ -307,7 +311,7 @@ fn of_release(image: &str) -> Value {
     json!({ "release": { "image": image } })
 }
 
-async fn put(admin: &ApiClient, sources: &[Source]) -> Result<()> {
+pub(crate) async fn put(admin: &ApiClient, sources: &[Source]) -> Result<()> {
     for (name, key, text) in sources {
         let map = json!({
             "apiVersion": "v1",

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use api::group::CapiTypes;
 use serde_json::{Value, json};
-use testbed::client::{ApiClient, Patch, Resource};
+use testbed::client::{ApiClient, Patch};
 use testbed::hosted::invariants;
 use testbed::operator::SOON;
 use testbed::providers::Provider;
@@ -14,7 +14,7 @@ use testbed::testbed::Testbed;
 use testbed::{crds, rights, wait};
 
 use crate::hosted_clusters_api::cluster::{
-    ACCOUNTS, Cluster, DEPLOYMENTS, NODE_POOLS, POLICIES, ROLES, SECRETS, gone,
+    ACCOUNTS, Cluster, DEPLOYMENTS, NODE_POOLS, POLICIES, ROLES, SECRETS, gone, nothing_outside,
 };
 use crate::hosted_clusters_api::fixture::{Fixture, NAMESPACE};
 use crate::hosted_clusters_api::from_zero::Ec2;
@@ -161,7 +161,7 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
     }
     // The other one has the same rows for the other types; the first one creates what both share.
     if let Some(running) = fixture.operators.first() {
-        minimal(testbed, running).await?;
+        running.rights_are_minimal(testbed, rights::HOSTED).await?;
     }
     Ok(())
 }
@@ -367,11 +367,8 @@ async fn removal(testbed: &Testbed) -> Result<()> {
         let namespace = format!("/api/v1/namespaces/{}", cluster.namespace());
         gone(admin, [cluster.path(), pool, namespace]).await?;
     }
-    let bindings = Resource::new("rbac.authorization.k8s.io/v1", "clusterrolebindings");
-    for binding in admin.list(&bindings.all()).await? {
-        let name = binding["metadata"]["name"].as_str().unwrap_or_default();
-        let theirs = Cluster::ALL.iter().any(|it| name.contains(&it.namespace()));
-        ensure!(!theirs, "{name} is left");
+    for cluster in Cluster::ALL {
+        nothing_outside(admin, &cluster.namespace()).await?;
     }
     step.done();
     Ok(())
@@ -391,28 +388,5 @@ fn lacks_nothing(
         "{:?}",
         refused.map(testbed::audit::Event::summary)
     );
-    Ok(())
-}
-
-/// What is granted is used, and nothing of it can be spared.
-async fn minimal(
-    testbed: &Testbed,
-    running: &crate::hosted_clusters_api::fixture::Running,
-) -> Result<()> {
-    let identity = &running.identity;
-    let name = identity.operator.name();
-    let step = testbed.progress.step(format!("rights of {name}"));
-    ensure!(
-        running.replica.is_ready().await.is_ok(),
-        "{name} is not ready any more"
-    );
-    let account = rights::Account {
-        username: &identity.username(),
-        granted: &identity.operator.rights()?,
-        audit: &testbed.control_plane.audit,
-        admin: &testbed.admin,
-    };
-    rights::judge(&account, rights::HOSTED).await?;
-    step.done();
     Ok(())
 }

@@ -12,6 +12,15 @@ pub const REGION: &str = "us-east-1";
 /// The region of Cloud Object Storage with the image for machines of Power Virtual Server, the bucket, and the object.
 pub const POWER_VS_IMAGE: [&str; 3] = ["jp-osa", "rhcos-powervs-images", "rhcos-testbed.ova.gz"];
 
+/// The project of Google Cloud with the image for its machines, and the image's name.
+pub const GOOGLE_CLOUD_IMAGE: [&str; 2] = ["rhcos-cloud", "rhcos-testbed"];
+
+/// The URL of the disk for machines of OpenStack, and its SHA-256.
+pub const OPENSTACK_DISK: [&str; 2] = [
+    "https://images.example.com/rhcos-testbed-openstack.qcow2.gz",
+    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+];
+
 /// The file `image-references`: an `ImageStream` named as the version.
 pub(super) fn image_references(
     version: &str,
@@ -55,14 +64,20 @@ pub(super) fn boot_images(version: &str) -> Value {
     let release = format!("{version}-testbed");
     let [power_vs_region, bucket, object] = POWER_VS_IMAGE;
     let power_vs = json!({ "release": release, "bucket": bucket, "object": object });
+    let [project, name] = GOOGLE_CLOUD_IMAGE;
+    let [location, sha256] = OPENSTACK_DISK;
+    let disk = json!({ "disk": { "location": location, "sha256": sha256 } });
     let stream = json!({
         "stream": "rhcos-testbed",
         "metadata": { "last-modified": "2026-11-22T00:00:00Z" },
         "architectures": {
             "x86_64": {
-                "artifacts": {},
+                "artifacts": {
+                    "openstack": { "release": release, "formats": { "qcow2.gz": disk } },
+                },
                 "images": {
                     "aws": { "regions": { REGION: { "release": release, "image": BOOT_IMAGE } } },
+                    "gcp": { "release": release, "project": project, "name": name },
                 },
             },
             "ppc64le": {
@@ -106,10 +121,17 @@ mod tests {
     }
 
     #[test]
-    fn machines_of_the_fake_cloud_have_an_image() {
+    fn machines_have_images() {
         let text = boot_images("4.22.0")["data"]["stream"].clone();
         let stream: Value = serde_json::from_str(text.as_str().unwrap()).unwrap();
-        let path = format!("/architectures/x86_64/images/aws/regions/{REGION}/image");
-        assert_eq!(stream.pointer(&path).unwrap(), BOOT_IMAGE);
+        let aws = format!("images/aws/regions/{REGION}/image");
+        for (path, expected) in [
+            (aws.as_str(), BOOT_IMAGE),
+            ("images/gcp/name", GOOGLE_CLOUD_IMAGE[1]),
+            ("artifacts/openstack/release", "4.22.0-testbed"),
+        ] {
+            let found = stream.pointer(&format!("/architectures/x86_64/{path}"));
+            assert_eq!(found.unwrap(), expected, "{path}");
+        }
     }
 }

@@ -68,6 +68,23 @@ pub const ELSEWHERE: &[Elsewhere] = &[
     hosted(AGENT, "agents"),
     hosted(AGENT_PROVIDER, "agentclusters"),
     hosted(AGENT_PROVIDER, "agentmachinetemplates"),
+    preview(PRIVATE, "gcpclusters"),
+    preview(PRIVATE, "gcpclusters/status"),
+    preview(PRIVATE, "gcpmachinetemplates"),
+    preview(PRIVATE, "ibmvpcclusters"),
+    preview(PRIVATE, "ibmvpcclusters/status"),
+    preview(PRIVATE, "openstackclusters"),
+    preview(PRIVATE, "openstackmachinetemplates"),
+    preview(PRIVATE, "openstackservers"),
+    preview(STANDARD, "gcpclusters"),
+    preview(STANDARD, "gcpclusters/status"),
+    preview(STANDARD, "gcpmachinetemplates"),
+    preview(STANDARD, "ibmvpcclusters"),
+    preview(STANDARD, "ibmvpcclusters/status"),
+    preview(STANDARD, "openstackclusters"),
+    preview(STANDARD, "openstackmachinetemplates"),
+    preview(STANDARD, "openstackservers"),
+    preview("openstack.k-orc.cloud", "images"),
 ];
 
 /// Rights that nothing on the testbed uses, with the reason.
@@ -92,19 +109,10 @@ pub const UNPROVEN: &[Unproven] = &[
         "gcpprivateserviceconnects/status",
     ),
     // Platforms whose kinds are not here.
-    unproven("", "gcpclusters"),
-    unproven("", "gcpclusters/status"),
-    unproven("", "gcpmachinetemplates"),
-    unproven("", "ibmvpcclusters"),
-    unproven("", "ibmvpcclusters/status"),
     unproven("", "kubevirtclusters"),
     unproven("", "kubevirtclusters/status"),
     unproven("", "kubevirtmachines"),
     unproven("", "kubevirtmachinetemplates"),
-    unproven("", "openstackclusters"),
-    unproven("", "openstackmachinetemplates"),
-    unproven("", "openstackservers"),
-    unproven("openstack.k-orc.cloud", "images"),
     unproven("cdi.kubevirt.io", "datavolumes"),
     unproven("", "nodes"),
     // It is granted to storage drivers on KubeVirt.
@@ -124,7 +132,12 @@ pub const UNPROVEN: &[Unproven] = &[
     verbs(&["delete"], "awsclusters"),
     verbs(&["get", "delete"], "azureclusteridentities"),
     verbs(&["delete"], "azureclusters"),
+    verbs(&["delete"], "gcpclusters"),
     verbs(&["delete"], "ibmpowervsclusters"),
+    verbs(&["delete"], "ibmvpcclusters"),
+    verbs(&["delete"], "openstackclusters"),
+    // Its provider creates them.
+    verbs(&["get", "create", "patch"], "openstackservers"),
     verbs(&["delete"], "deployments"),
     verbs(&["delete"], "networkpolicies"),
     verbs(&["delete"], "rolebindings"),
@@ -140,6 +153,8 @@ pub const UNPROVEN: &[Unproven] = &[
 
 /// The test that uses the rights of hosted clusters and node pools.
 pub const HOSTED: &str = "hosted_clusters_are_created_reconciled_and_deleted";
+/// The test that uses those of the platforms in the technology preview, and of IBM Cloud.
+pub const PREVIEW: &str = "clusters_on_openstack_gcp_and_ibm_cloud_come_and_go";
 
 /// All resources of a group.
 pub(super) const ANY: &str = "*";
@@ -168,6 +183,13 @@ const fn hosted(group: &'static str, resource: &'static str) -> Elsewhere {
         group,
         resource,
         test: HOSTED,
+    }
+}
+
+const fn preview(group: &'static str, resource: &'static str) -> Elsewhere {
+    Elsewhere {
+        test: PREVIEW,
+        ..hosted(group, resource)
     }
 }
 

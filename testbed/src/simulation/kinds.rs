@@ -17,6 +17,8 @@ use crate::site::Site;
 use crate::testbed::Testbed;
 use crate::{crds, fixtures, payload};
 
+/// Private and standard types.
+const BOTH: [CapiTypes; 2] = [CapiTypes::Private, CapiTypes::Standard];
 /// The providers of all platforms: one for each program.
 const PROVIDERS: [Provider; 6] = [
     Provider::Aws,
@@ -30,18 +32,30 @@ const PROVIDERS: [Provider; 6] = [
 /// Ours, Cluster API's and the AWS provider's with both types, and OpenShift's routes; with the `PriorityClass`es of an
 /// installation, which control planes name.
 pub async fn install_kinds(testbed: &mut Testbed) -> Result<()> {
-    install(testbed, "crds", &[Provider::Aws]).await
+    install(testbed, "crds", &[Provider::Aws], &BOTH).await
 }
 
 /// The same for clusters on every platform, with those of the technology preview: the kinds of all providers, and
 /// stand-ins for those of platform Agent.
 pub async fn install_all_kinds(testbed: &mut Testbed) -> Result<()> {
     crds::install(&testbed.admin, &agents::kinds::definitions()).await?;
-    install(testbed, "crds-tech-preview", &PROVIDERS).await
+    install(testbed, "crds-tech-preview", &PROVIDERS, &BOTH).await
 }
 
-/// Installs our kinds from a directory of manifests, and those of some providers with both types.
-async fn install(testbed: &mut Testbed, manifests: &str, providers: &[Provider]) -> Result<()> {
+/// Ours with the technology preview, and those of some providers with private types only: what an installation without
+/// clusters on standard types has.
+pub async fn install_preview_kinds(testbed: &mut Testbed, providers: &[Provider]) -> Result<()> {
+    let private = [CapiTypes::Private];
+    install(testbed, "crds-tech-preview", providers, &private).await
+}
+
+/// Installs our kinds from a directory of manifests, and those of Cluster API and some providers with given types.
+async fn install(
+    testbed: &mut Testbed,
+    manifests: &str,
+    providers: &[Provider],
+    all_types: &[CapiTypes],
+) -> Result<()> {
     let manifests = fixtures::install_manifests().join("..").join(manifests);
     let mut own = Vec::new();
     for entry in std::fs::read_dir(manifests)? {
@@ -52,7 +66,7 @@ async fn install(testbed: &mut Testbed, manifests: &str, providers: &[Provider])
     crds::install(&testbed.admin, &own).await?;
     let priorities = cli::install::priority_classes(NAMESPACE);
     testbed.admin.apply(&priorities).await?;
-    for capi_types in [CapiTypes::Private, CapiTypes::Standard] {
+    for &capi_types in all_types {
         testbed.install_crds(capi_types).await?;
         for provider in providers {
             let definitions = crds::provider(*provider, capi_types).await?;
@@ -85,6 +99,12 @@ impl Releases {
     pub async fn push(&self, version: &str) -> Result<String> {
         let labels = Image::ControlPlaneOperator.recipe().labels();
         payload::without_images(&self.registry, version, &labels).await
+    }
+
+    /// Pushes a release of today that has no images for machines to boot from.
+    pub async fn push_without_boot_images(&self, version: &str) -> Result<String> {
+        let labels = Image::ControlPlaneOperator.recipe().labels();
+        payload::without_boot_images(&self.registry, version, &labels).await
     }
 
     /// Pushes a release of today for nodes of another architecture than `amd64`.

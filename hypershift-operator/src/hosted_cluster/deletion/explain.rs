@@ -85,7 +85,9 @@ pub(super) async fn holder(
         | "AWSEndpointService"
         | "AzurePrivateLinkService"
         | "GCPPrivateServiceConnect" => deployment(names::CONTROL_PLANE_OPERATOR, facts, ctx).await,
-        "IBMPowerVSImage" => deployment(names::CAPI_PROVIDER, facts, ctx).await,
+        "IBMPowerVSImage" | "Image" | "OpenStackServer" => {
+            deployment(names::CAPI_PROVIDER, facts, ctx).await
+        }
         _ => Ok(None),
     }
 }

@@ -36,9 +36,9 @@ fn until_images(images: Answer) -> Vec<Expect> {
     ]
 }
 
-/// The controllers of images leave it, and stop before the namespace is deleted.
+/// Check O05. The controllers of images leave their finalizer, and stop before the namespace is deleted.
 #[tokio::test]
-async fn the_finalizer_on_secrets_is_removed_after_the_last_image() {
+async fn secrets_are_released_after_the_last_image() {
     let finalizer = "openstack.k-orc.cloud/image";
     let secret = |name: &str, finalizers: &[&str]| {
         let rest = json!({ "metadata": { "namespace": "clusters-one" } });
@@ -73,10 +73,18 @@ async fn secrets_keep_the_finalizer_while_there_are_images() {
     });
     let finalizers = ["openstack.k-orc.cloud/image"];
     let image = object("rhcos-1", &finalizers, json!({ "metadata": metadata }));
-    let scenario = Scenario::new(until_images(Answer::list(&[image])));
+    let mut calls = until_images(Answer::list(&[image]));
+    calls.push(gone(&format!("{DEPLOYMENTS}/capi-provider")));
+    let scenario = Scenario::new(calls);
     let progress = advance_on("openstack", &own(), &scenario).await;
-    assert!(matches!(progress, Progress::Waiting(_)), "{progress:?}");
     scenario.finish();
+    let Progress::Waiting(waiting) = progress else {
+        panic!("nothing is waited for: {progress:?}");
+    };
+    let message = waiting.message();
+    let reason = "Deployment capi-provider, which removes it, does not exist";
+    assert!(message.contains("Image rhcos-1"), "{message}");
+    assert!(message.contains(reason), "{message}");
 }
 
 #[tokio::test]
