@@ -87,7 +87,10 @@ fn instance_type_fits_architecture() {
     for (more, expected) in [
         (&[][..], "m5.large"),
         (&["--arch=arm64"][..], "m6g.large"),
-        (&["--arch=arm64", "--instance-type=c7g.large"][..], "c7g.large"),
+        (
+            &["--arch=arm64", "--instance-type=c7g.large"][..],
+            "c7g.large",
+        ),
     ] {
         let flags: Vec<_> = flags.iter().chain(more).copied().collect();
         let objects = rendered(&parse("aws", &flags).unwrap()).unwrap();
