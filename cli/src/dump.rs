@@ -9,9 +9,11 @@ mod redact;
 use std::path::PathBuf;
 
 use anyhow::Context;
+use api::scheduling::v1alpha1::ClusterSizingConfiguration;
 use clap::{Args, Subcommand};
+use k8s_openapi::api::core::v1::{Event, Node};
 use kube::Client;
-use kube::api::ListParams;
+use kube::api::{ApiResource, ListParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use crate::hosted::{Hosted, refused};
@@ -50,6 +52,10 @@ pub(crate) struct Cluster {
     /// Directory to write to; it must be empty, or not exist yet
     #[arg(long, value_name = "DIR")]
     artifact_dir: PathBuf,
+
+    /// Namespace of the operator, which is dumped as far as it may be read
+    #[arg(long, value_name = "NAME", default_value = "hypershift")]
+    operator_namespace: String,
 
     /// Also dump this namespace of Agents
     #[arg(long, value_name = "NAME")]
@@ -116,6 +122,8 @@ impl Cluster {
         let hosted = Hosted::connect_as(&self.target.access(), impersonate).await?;
         let directory = Directory::create(&self.artifact_dir)?;
         self.dump_own(&hosted, &directory).await?;
+        self.dump_surroundings(&hosted, &directory, &display)
+            .await?;
         let control_plane = api::names::control_plane_namespace(&self.namespace, &self.name);
         let mut namespaces = vec![control_plane];
         namespaces.extend(self.agent_namespace.clone());
@@ -126,6 +134,7 @@ impl Cluster {
             let logs = objects::logs(hosted.client(), namespace, &directory, &mut step).await?;
             step.done(&format!("{count} objects, {logs} logs"));
         }
+        self.dump_operator(&hosted, &directory, &display).await?;
         if let Some(way) = self.way() {
             self.dump_guest(way, &hosted, &directory, &display).await?;
         }
@@ -164,6 +173,52 @@ impl Cluster {
         Ok(())
     }
 
+    /// Nodes and sizes of the management cluster, and events about the HostedCluster and what is beside it.
+    async fn dump_surroundings(
+        &self,
+        hosted: &Hosted,
+        directory: &Directory,
+        display: &Display,
+    ) -> anyhow::Result<()> {
+        let mut step = display.step("the management cluster");
+        let mut count = 0;
+        for (scope, resource) in [
+            (Scope::Everything, ApiResource::erase::<Node>(&())),
+            (
+                Scope::Everything,
+                ApiResource::erase::<ClusterSizingConfiguration>(&()),
+            ),
+            (
+                Scope::Namespace(&self.namespace),
+                ApiResource::erase::<Event>(&()),
+            ),
+        ] {
+            let client = hosted.client();
+            count += objects::dump_kind(client, scope, &resource, directory, &mut step).await?;
+        }
+        step.done(&format!("{count} objects"));
+        Ok(())
+    }
+
+    /// The namespace of the operator. Users of hosted clusters may not be allowed to read it.
+    async fn dump_operator(
+        &self,
+        hosted: &Hosted,
+        directory: &Directory,
+        display: &Display,
+    ) -> anyhow::Result<()> {
+        let namespace = &self.operator_namespace;
+        let mut step = display.step(&format!("namespace {namespace}"));
+        let client = hosted.client();
+        let scope = Scope::Namespace(namespace);
+        let count = objects::dump(client, scope, directory, &mut step).await?;
+        match objects::logs(client, namespace, directory, &mut step).await {
+            Ok(logs) => step.done(&format!("{count} objects, {logs} logs")),
+            Err(error) => step.done(&format!("{count} objects; logs are left out: {error:#}")),
+        }
+        Ok(())
+    }
+
     async fn dump_guest(
         &self,
         way: Way,
@@ -196,7 +251,7 @@ impl Cluster {
         }
         let client = support::client::connect(config)?;
         // Asked first, so that a cluster that cannot be reached is said in one line.
-        let nodes: kube::Api<k8s_openapi::api::core::v1::Node> = kube::Api::all(client.clone());
+        let nodes: kube::Api<Node> = kube::Api::all(client.clone());
         nodes
             .list_metadata(&ListParams::default().limit(1))
             .await

@@ -5,6 +5,7 @@
 //! a server-side apply, so that an interrupted run can be repeated.
 
 mod args;
+mod aws_role;
 pub(crate) mod cluster;
 mod cluster_policies;
 pub mod conversion;

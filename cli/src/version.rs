@@ -14,6 +14,8 @@ use crate::install::{TargetArgs, runtime};
 
 /// Set when a release is built.
 const COMMIT: Option<&str> = option_env!("HYPERSHIFT_COMMIT");
+/// What operators of other builds report as their commit.
+const UNKNOWN: &str = "<unknown>";
 
 /// Flags of `version`.
 #[derive(Debug, Args)]
@@ -48,7 +50,7 @@ struct Client {
 struct Server {
     /// The Deployment `operator`.
     deployment: Option<Value>,
-    /// The ConfigMap `supported-versions`, which other operators write.
+    /// The ConfigMap `supported-versions`, which the operator writes.
     supported: Option<Value>,
 }
 
@@ -124,8 +126,8 @@ impl Server {
         })
     }
 
-    /// Operators that report a version report a commit. This one is compared by its image, which a released command
-    /// knows.
+    /// Operators are compared by the commit that they report. One that reports none is compared by its image, which a
+    /// released command knows.
     fn check(&self, namespace: &str, client: Client) -> Result<(), String> {
         let Client { commit, image } = client;
         let image_of_server = self.image();
@@ -163,7 +165,7 @@ impl Server {
 
     fn reported(&self, key: &str) -> Option<String> {
         let data = self.supported.as_ref()?["data"][key].as_str()?;
-        Some(data.to_owned())
+        (data != UNKNOWN).then(|| data.to_owned())
     }
 
     fn lines(&self, namespace: &str) -> String {
@@ -219,6 +221,12 @@ mod tests {
         };
         let lines = other.lines("hypershift");
         assert!(lines.starts_with("Server Version: 4f9e\n"), "{lines}");
+        let unknown = Server {
+            supported: Some(json!({ "data": { "server-version": "<unknown>" } })),
+            deployment: other.deployment.clone(),
+        };
+        let unknown = unknown.lines("hypershift");
+        assert!(unknown.contains(image), "{unknown}");
         assert!(lines.contains("4.20"), "{lines}");
     }
 

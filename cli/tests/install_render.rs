@@ -178,6 +178,9 @@ fn all_options() {
         "--additional-operator-env-vars=HTTPS_PROXY=http://proxy.example.com:3128,METRICS_SET=All",
         "--platform-monitoring=OperatorOnly",
         "--monitoring-dashboards",
+        "--private-platform=AWS",
+        "--aws-private-region=eu-west-1",
+        "--aws-private-role-arn=arn:aws:iam::123456789012:role/private-links",
         "--render-sensitive",
     ]);
     compare("everything.yaml", &text);
@@ -515,7 +518,7 @@ fn the_dashboard_shows_metrics_that_exist() {
 #[test]
 fn usage_errors_are_reported_as_such() {
     let private = private();
-    let table: [(&[&str], &str); 13] = [
+    let table: [(&[&str], &str); 16] = [
         (&["--namespace=A"], "--namespace"),
         (&["--private-crds-from=cluster"], "--private-capi-types"),
         (
@@ -562,6 +565,19 @@ fn usage_errors_are_reported_as_such() {
         (
             &["--oidc-storage-provider-s3-role-arn=admin"],
             "is not the ARN of a role",
+        ),
+        (&["--private-platform=AWS"], "--aws-private-region"),
+        (
+            &["--aws-private-region=eu-west-1"],
+            "--private-platform=AWS",
+        ),
+        (
+            &[
+                "--private-platform=AWS",
+                "--aws-private-region=eu-west-1",
+                "--gcp-project=a",
+            ],
+            "--private-platform=GCP",
         ),
     ];
     for (arguments, flag) in table {

@@ -268,7 +268,7 @@ impl Cache {
     /// Handles an event about a trimmed NodePool, which is in the store already.
     pub(crate) fn see_pool(&self, event: &Result<watcher::Event<DynamicObject>, watcher::Error>) {
         self.index.observe(NODE_POOLS, event);
-        let version = slim::with_live_migration;
+        let version = slim::with_cluster_inputs_version;
         if !self.index.observe_as(CLUSTER_INPUTS, event, version) {
             return;
         }

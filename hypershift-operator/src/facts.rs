@@ -7,7 +7,7 @@ pub(crate) mod fixture;
 mod infra_time;
 pub(crate) mod references;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::hypershift::v1beta1::{HostedCluster, HostedControlPlane};
@@ -84,6 +84,8 @@ pub(crate) struct Facts {
     pub(crate) oidc_documents: Option<OidcDocuments>,
     /// The conditions of the private links of the cluster, for each one that it has.
     pub(crate) private_links: Vec<Vec<Condition>>,
+    /// The subnets of NodePools on AWS whose machines get public addresses.
+    pub(crate) public_subnets: BTreeSet<String>,
     /// What is known of Karpenter, if the cluster has it or had it.
     pub(crate) auto_node: Option<auto_node::AutoNode>,
     /// The serving certificate for managers, if it has to be created.

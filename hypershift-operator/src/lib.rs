@@ -63,6 +63,7 @@ mod resync;
 mod run;
 mod sharedingress_config_generator;
 mod startup;
+mod supported_versions;
 mod watches;
 
 /// Runs a command line.

@@ -28,7 +28,9 @@ use crate::error::Fatal;
 use crate::fleet_metrics::{self, FleetMetrics};
 use crate::metrics::{Metrics, PREFIX, ReleaseCache};
 use crate::migration::Migrations;
-use crate::{control, conversion, migration, node_pool, private_link, resync, startup};
+use crate::{
+    control, conversion, migration, node_pool, private_link, resync, startup, supported_versions,
+};
 
 /// The user agent, which the API server's audit log records.
 const PROGRAM: &str = concat!("hypershift-operator/", env!("CARGO_PKG_VERSION"));
@@ -194,6 +196,7 @@ impl Operator {
             fleet_metrics::run(&ctx, &self.fleet_metrics, drain.clone()).boxed_local(),
             migration::run(&ctx, &migrations, drain.clone()).boxed_local(),
             self.renew_conversion(&ctx, drain.clone()).boxed_local(),
+            self.publish_versions(&ctx, drain.clone()).boxed_local(),
         ];
         join_all(work).await;
     }
@@ -203,6 +206,14 @@ impl Operator {
         if ctx.scope == Scope::Private {
             let namespace = &self.config.namespace;
             conversion::run(&ctx.client, namespace, &ctx.controllers, drain).await;
+        }
+    }
+
+    /// One of two operators is enough, and operator-legacy is removed some day.
+    async fn publish_versions(&self, ctx: &Context, drain: Drain) {
+        if ctx.scope != Scope::Legacy {
+            let namespace = &self.config.namespace;
+            supported_versions::run(&ctx.client, namespace, &ctx.controllers, drain).await;
         }
     }
 }

@@ -91,6 +91,9 @@ pub const REQUEST_SERVING_NODE_ADDITIONAL_SELECTOR: Pairs =
 /// There is no Cluster API, no autoscaler and no approver: a user provides the nodes.
 pub const DISABLE_MACHINE_MANAGEMENT: Presence =
     Annotation::presence("hypershift.openshift.io/disable-machine-management");
+/// Machines on AWS get public addresses.
+pub const AWS_MACHINE_PUBLIC_IPS: Flag =
+    Annotation::flag("hypershift.openshift.io/aws-machine-public-ips");
 /// There is no ignition server.
 pub const DISABLE_IGNITION_SERVER: Presence =
     Annotation::presence("hypershift.openshift.io/disable-ignition-server");

@@ -8,6 +8,8 @@ use clap::{Arg, Command, CommandFactory};
 use super::{Cli, Hcp};
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/cli-parity.md");
+/// The end of a heading of a table that is not for subcommands of the command.
+const ONLY: &str = "` only";
 /// Names of the parser's own commands and flags.
 const BUILT_IN: [&str; 2] = ["help", "version"];
 
@@ -32,7 +34,7 @@ struct ListedCommand {
 /// A row of a table of flags.
 #[derive(Debug)]
 struct ListedFlag {
-    /// The command, or the beginning of several.
+    /// The command, or the beginning of several unless it ends with [`ONLY`].
     of: String,
     flag: String,
     state: State,
@@ -46,7 +48,7 @@ struct Tables {
     flags: Vec<ListedFlag>,
 }
 
-/// Commands without subcommands, by their path.
+/// Commands that can be run, by their path: most have no subcommands.
 type Leaves = BTreeMap<String, Command>;
 
 // === impl State ===
@@ -163,6 +165,9 @@ impl Tables {
 
 /// Whether a table is for a command.
 fn is_of(of: &str, path: &str) -> bool {
+    if let Some(command) = of.strip_suffix(ONLY) {
+        return path == command;
+    }
     let rest = path.strip_prefix(of);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
@@ -191,13 +196,12 @@ fn leaves(mut command: Command) -> Leaves {
 fn add(command: &Command, path: &str, leaves: &mut Leaves) {
     let below = command.get_subcommands();
     let below = below.filter(|command| !BUILT_IN[..1].contains(&command.get_name()));
-    let mut is_leaf = true;
+    let can_run = !command.is_subcommand_required_set();
     for subcommand in below {
-        is_leaf = false;
         let path = format!("{path} {}", subcommand.get_name());
         add(subcommand, path.trim_start(), leaves);
     }
-    if is_leaf {
+    if can_run {
         leaves.insert(path.to_owned(), command.clone());
     }
 }
@@ -244,8 +248,9 @@ fn differences_are_found() {
     let flag = |name: &'static str| Arg::new(name).long(name);
     let known = || flag("there").alias("old");
     let program = |commands: Vec<Command>| {
-        let group = Command::new("a").subcommands(commands);
-        leaves(Command::new("x").subcommand(group))
+        let group = Command::new("a").subcommand_required(true);
+        let root = Command::new("x").subcommand_required(true);
+        leaves(root.subcommand(group.subcommands(commands)))
     };
     let b = || Command::new("b").arg(known());
     let c = || Command::new("c").arg(known());

@@ -1,5 +1,6 @@
 //! Where a dump is written: `namespaces/<namespace>/<resource>/<name>.yaml`, `cluster/<resource>/<name>.yaml`.
 
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -105,11 +106,20 @@ impl Directory {
     }
 }
 
-/// Names of objects may hold colons and, in principle, slashes.
+/// A file name that is valid on every system, and another one for each name: names of roles have colons, and may have
+/// slashes.
 fn safe(name: &str) -> String {
-    name.replace(['/', '\\'], "_")
-        .trim_start_matches('.')
-        .to_owned()
+    let is_invalid = |c: char| "<>:\"/\\|?*%".contains(c) || c.is_ascii_control();
+    let mut safe = String::with_capacity(name.len());
+    for c in name.trim_start_matches('.').chars() {
+        if is_invalid(c) {
+            // A String takes everything.
+            let _ = write!(safe, "%{:02X}", u32::from(c));
+        } else {
+            safe.push(c);
+        }
+    }
+    safe
 }
 
 #[cfg(test)]
@@ -125,9 +135,17 @@ mod tests {
         let directory = Directory::create(&root).unwrap();
         let object = json!({ "metadata": { "name": "../../system:a" } });
         directory.object(Some("ns"), "roles", &object).unwrap();
-        assert!(root.join("namespaces/ns/roles/_.._system:a.yaml").exists());
+        let file = "namespaces/ns/roles/%2F..%2Fsystem%3Aa.yaml";
+        assert!(root.join(file).exists());
         let error = Directory::create(&root).unwrap_err();
         assert!(error.to_string().contains("not empty"), "{error}");
+    }
+
+    #[test]
+    fn file_names_are_valid_on_every_system() {
+        assert_eq!(safe("a-b.yaml"), "a-b.yaml");
+        assert_eq!(safe("system:node|a?.yaml"), "system%3Anode%7Ca%3F.yaml");
+        assert_ne!(safe("a:b"), safe("a%3Ab"));
     }
 
     #[test]

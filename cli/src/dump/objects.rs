@@ -54,13 +54,7 @@ pub(super) async fn dump(
         match objects {
             Ok(objects) => {
                 count += objects.len();
-                for object in &objects {
-                    let namespace = object.metadata.namespace.as_deref();
-                    let mut value = serde_json::to_value(object)?;
-                    value["apiVersion"] = resource.api_version.clone().into();
-                    value["kind"] = resource.kind.clone().into();
-                    directory.object(namespace, &name, &value)?;
-                }
+                write(&objects, &resource, directory)?;
                 step.update(&format!("{count} objects"));
             }
             // One kind that may not be read must not hide all others.
@@ -68,6 +62,44 @@ pub(super) async fn dump(
         }
     }
     Ok(count)
+}
+
+/// Dumps the objects of one kind, as far as it is served and they may be read; gives their number.
+pub(super) async fn dump_kind(
+    client: &Client,
+    scope: Scope<'_>,
+    resource: &ApiResource,
+    directory: &Directory,
+    step: &mut Step<'_>,
+) -> anyhow::Result<usize> {
+    match list(client, scope, resource).await {
+        Ok(objects) => {
+            write(&objects, resource, directory)?;
+            Ok(objects.len())
+        }
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(0),
+        Err(error) => {
+            let name = qualified(resource);
+            step.update(&format!("left out: {name}: {}", refused(&error)));
+            Ok(0)
+        }
+    }
+}
+
+fn write(
+    objects: &[DynamicObject],
+    resource: &ApiResource,
+    directory: &Directory,
+) -> anyhow::Result<()> {
+    let name = qualified(resource);
+    for object in objects {
+        let namespace = object.metadata.namespace.as_deref();
+        let mut value = serde_json::to_value(object)?;
+        value["apiVersion"] = resource.api_version.clone().into();
+        value["kind"] = resource.kind.clone().into();
+        directory.object(namespace, &name, &value)?;
+    }
+    Ok(())
 }
 
 fn wanted(resource: &ApiResource, capabilities: &ApiCapabilities, scope: Scope<'_>) -> bool {
@@ -191,9 +223,12 @@ impl Log {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::core::v1::Node;
     use serde_json::json;
+    use support::testing::{Answer, Expect, Scenario};
 
     use super::*;
+    use crate::install::display::Display;
 
     #[test]
     fn containers_that_were_restarted_have_two_logs() {
@@ -207,6 +242,29 @@ mod tests {
         .unwrap();
         let files: Vec<_> = logs_of(&pod).iter().map(Log::file).collect();
         assert_eq!(files, ["p-init.log", "p-main.log", "p-main-previous.log"]);
+    }
+
+    #[tokio::test]
+    async fn kinds_that_may_not_be_read_are_left_out() {
+        let parent = tempfile::tempdir().unwrap();
+        let root = parent.path().join("dump");
+        let directory = Directory::create(&root).unwrap();
+        let resource = ApiResource::erase::<Node>(&());
+        let display = Display::new(true);
+        let node = json!({ "metadata": { "name": "n" } });
+        for (answer, expected) in [
+            (Answer::error(404, "NotFound"), 0),
+            (Answer::error(403, "Forbidden"), 0),
+            (Answer::list(&[node]), 1),
+        ] {
+            let scenario = Scenario::new([Expect::get("/api/v1/nodes").answer(answer)]);
+            let (client, mut step) = (scenario.client(), display.step("nodes"));
+            let scope = Scope::Everything;
+            let dumped = dump_kind(&client, scope, &resource, &directory, &mut step).await;
+            assert_eq!(dumped.unwrap(), expected);
+            assert_eq!(root.join("cluster/nodes/n.yaml").exists(), expected == 1);
+            scenario.finish();
+        }
     }
 
     fn status(name: &str, restarts: i32) -> serde_json::Value {

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use support::aws::credentials::of_file;
 use support::aws::is_region;
 
+use super::aws_role;
 use super::kind::Kind;
 use super::object::Object;
 use crate::Usage;
@@ -23,13 +24,7 @@ const KEY: &str = "credentials";
 const CONFIG: (&str, &str) = ("kube-public", "oidc-storage-provider-s3-config");
 const VOLUME: &str = "oidc-storage-provider-s3";
 const DIRECTORY: &str = "/etc/hypershift/oidc-storage-provider-s3";
-/// Volume with a token of the operator, for a role; its directory, and its file.
-const TOKEN_VOLUME: &str = "aws-token";
-const TOKEN_DIRECTORY: &str = "/var/run/secrets/openshift/serviceaccount";
-const TOKEN: &str = "token";
-/// The audience that roles trust, and how long a token is valid, in seconds.
-const AUDIENCE: &str = "openshift";
-const TOKEN_LIFETIME: u32 = 3600;
+const ROLE: &str = "--oidc-storage-provider-s3-role-arn";
 
 /// The flags.
 #[derive(Debug, Clone, Args)]
@@ -94,7 +89,7 @@ impl OidcStorageArgs {
             (None, None, None) if bucket.is_none() && region.is_none() => return Ok(None),
             (Some(file), None, None) => (SECRET, KEY, Some(read(file)?)),
             (None, Some(name), None) => (name.as_str(), key.as_str(), None),
-            (None, None, Some(role)) => (SECRET, KEY, Some(profile(role)?)),
+            (None, None, Some(role)) => (SECRET, KEY, Some(aws_role::profile(ROLE, role)?)),
             _ => {
                 let message = "a bucket for OIDC documents needs one of --oidc-storage-provider-s3-credentials, \
                                --oidc-storage-provider-s3-secret and --oidc-storage-provider-s3-role-arn";
@@ -142,21 +137,6 @@ fn read(path: &Path) -> anyhow::Result<String> {
     fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// The profile of a role.
-fn profile(role: &str) -> anyhow::Result<String> {
-    let is_arn = role.starts_with("arn:") && role.contains(":role/");
-    if !is_arn || role.contains(char::is_whitespace) {
-        let message = format!(
-            "--oidc-storage-provider-s3-role-arn {role:?} is not the ARN of a role (for example \
-             arn:aws:iam::123456789012:role/name)"
-        );
-        return Err(Usage::new(&message).into());
-    }
-    Ok(format!(
-        "[default]\nrole_arn = {role}\nweb_identity_token_file = {TOKEN_DIRECTORY}/{TOKEN}\n"
-    ))
-}
-
 // === impl OidcStorage ===
 
 impl OidcStorage {
@@ -181,36 +161,17 @@ impl OidcStorage {
         ]
     }
 
-    /// The volumes of its pod.
-    pub(super) fn volumes(&self) -> Vec<Value> {
-        let credentials = json!({
+    /// The volumes of its pod, and where its container has them.
+    pub(super) fn volumes(&self) -> Vec<(Value, Value)> {
+        let volume = json!({
             "name": VOLUME,
             "secret": {
                 "secretName": self.secret,
                 "items": [{ "key": self.key, "path": KEY }],
             },
         });
-        let token = self.with_token.then(|| {
-            json!({
-                "name": TOKEN_VOLUME,
-                "projected": { "sources": [{ "serviceAccountToken": {
-                    "audience": AUDIENCE,
-                    "expirationSeconds": TOKEN_LIFETIME,
-                    "path": TOKEN,
-                } }] },
-            })
-        });
-        [credentials].into_iter().chain(token).collect()
-    }
-
-    /// Where its container has the volumes.
-    pub(super) fn mounts(&self) -> Vec<Value> {
-        let mount =
-            |name: &str, path: &str| json!({ "name": name, "mountPath": path, "readOnly": true });
-        let credentials = mount(VOLUME, DIRECTORY);
-        let token = self
-            .with_token
-            .then(|| mount(TOKEN_VOLUME, TOKEN_DIRECTORY));
-        [credentials].into_iter().chain(token).collect()
+        let mount = json!({ "name": VOLUME, "mountPath": DIRECTORY, "readOnly": true });
+        let token = self.with_token.then(aws_role::token);
+        [(volume, mount)].into_iter().chain(token).collect()
     }
 }

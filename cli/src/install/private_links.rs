@@ -1,4 +1,6 @@
-//! Where the operators make what private hosted clusters on Azure and clusters on Google Cloud connect to.
+//! Where the operators make what private hosted clusters on AWS and Azure and clusters on Google Cloud connect to.
+
+mod aws;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,11 +31,16 @@ const IDENTITY: &str = "azure.workload.identity/client-id";
 /// The flags.
 #[derive(Debug, Clone, Args)]
 pub(super) struct PrivateLinkArgs {
-    /// Cloud in which the operators make what private hosted clusters connect to. Azure needs --azure-pls-resource-group and
-    /// one of --azure-private-creds, --azure-private-secret and --azure-pls-managed-identity-client-id; GCP needs
-    /// --gcp-project and --gcp-region
+    /// Cloud in which the operators make what private hosted clusters connect to. AWS needs --aws-private-region and one of
+    /// --aws-private-creds, --aws-private-secret and --aws-private-role-arn; Azure needs --azure-pls-resource-group and one
+    /// of --azure-private-creds, --azure-private-secret and --azure-pls-managed-identity-client-id; GCP needs --gcp-project
+    /// and --gcp-region
     #[arg(long, global = true, value_enum, value_name = "CLOUD", default_value_t = PrivatePlatform::None)]
     private_platform: PrivatePlatform,
+
+    /// VPC endpoint services.
+    #[command(flatten)]
+    aws: aws::AwsPrivateArgs,
 
     /// File with the credentials for private link services on Azure: JSON or YAML with subscriptionId, tenantId, clientId and
     /// clientSecret
@@ -75,6 +82,9 @@ enum PrivatePlatform {
     /// No cloud
     #[value(name = "None")]
     None,
+    /// Amazon Web Services
+    #[value(name = "AWS")]
+    Aws,
     /// Microsoft Azure
     #[value(name = "Azure")]
     Azure,
@@ -86,6 +96,7 @@ enum PrivatePlatform {
 /// Where the operators make it, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PrivateLinks {
+    Aws(aws::Aws),
     Azure {
         group: String,
         subscription: Option<String>,
@@ -115,17 +126,20 @@ pub(crate) enum Credentials {
 impl PrivateLinkArgs {
     /// Checks the flags and reads the file. A managed service has another way.
     pub(super) fn resolve(&self, is_managed_service: bool) -> anyhow::Result<Option<PrivateLinks>> {
+        self.check_clouds()?;
         match self.private_platform {
-            PrivatePlatform::None => self.none().map(|()| None),
+            PrivatePlatform::None => Ok(None),
+            PrivatePlatform::Aws => self.aws.resolve().map(|it| Some(PrivateLinks::Aws(it))),
             PrivatePlatform::Azure if is_managed_service => Ok(None),
             PrivatePlatform::Azure => self.azure().map(Some),
             PrivatePlatform::Gcp => self.gcp().map(Some),
         }
     }
 
-    /// Flags without a cloud are forgotten ones.
-    fn none(&self) -> anyhow::Result<()> {
-        let given = [
+    /// Flags of another cloud contradict the platform, or it has been forgotten.
+    fn check_clouds(&self) -> anyhow::Result<()> {
+        let aws = self.aws.given();
+        let azure = [
             ("--azure-private-creds", self.azure_private_creds.is_some()),
             (
                 "--azure-private-secret",
@@ -136,16 +150,29 @@ impl PrivateLinkArgs {
                 self.azure_pls_managed_identity_client_id.is_some(),
             ),
             (
+                "--azure-pls-subscription-id",
+                self.azure_pls_subscription_id.is_some(),
+            ),
+            (
                 "--azure-pls-resource-group",
                 self.azure_pls_resource_group.is_some(),
             ),
+        ];
+        let gcp = [
             ("--gcp-project", self.gcp_project.is_some()),
             ("--gcp-region", self.gcp_region.is_some()),
         ];
-        match given.into_iter().find(|(_, is_given)| *is_given) {
-            None => Ok(()),
-            Some((flag, _)) => refused(format!("{flag} needs --private-platform")),
+        for (platform, name, flags) in [
+            (PrivatePlatform::Aws, "AWS", &aws[..]),
+            (PrivatePlatform::Azure, "Azure", &azure[..]),
+            (PrivatePlatform::Gcp, "GCP", &gcp[..]),
+        ] {
+            let given = flags.iter().find(|(_, is_given)| *is_given);
+            if let Some((flag, _)) = given.filter(|_| platform != self.private_platform) {
+                return refused(format!("{flag} needs --private-platform={name}"));
+            }
         }
+        Ok(())
     }
 
     fn azure(&self) -> anyhow::Result<PrivateLinks> {
@@ -252,6 +279,7 @@ impl PrivateLinks {
     /// The arguments of an operator.
     pub(super) fn arguments(&self) -> Vec<String> {
         match self {
+            Self::Aws(aws) => aws.arguments(),
             Self::Azure {
                 group,
                 subscription,
@@ -277,15 +305,20 @@ impl PrivateLinks {
         }
     }
 
-    /// The volume of its pod, and where its container has it.
-    pub(super) fn volume(&self) -> Option<(Value, Value)> {
-        let (name, key, _) = self.secret()?;
+    /// The volumes of its pod, and where its container has them.
+    pub(super) fn volumes(&self) -> Vec<(Value, Value)> {
+        if let Self::Aws(aws) = self {
+            return aws.volumes();
+        }
+        let Some((name, key, _)) = self.secret() else {
+            return Vec::new();
+        };
         let volume = json!({
             "name": VOLUME,
             "secret": { "secretName": name, "items": [{ "key": key, "path": KEY }] },
         });
         let mount = json!({ "name": VOLUME, "mountPath": DIRECTORY, "readOnly": true });
-        Some((volume, mount))
+        vec![(volume, mount)]
     }
 
     /// The label of its pod.
@@ -304,13 +337,14 @@ impl PrivateLinks {
                 credentials: Credentials::Identity(id),
                 ..
             } => Some(id.as_str()),
-            Self::Azure { .. } | Self::Gcp { .. } => None,
+            Self::Aws(_) | Self::Azure { .. } | Self::Gcp { .. } => None,
         }
     }
 
     /// The name, the key and the content of the Secret.
     fn secret(&self) -> Option<(&str, &str, Option<&str>)> {
         match self {
+            Self::Aws(aws) => Some(aws.secret()),
             Self::Azure {
                 credentials: Credentials::Secret { name, key, content },
                 ..
@@ -321,143 +355,4 @@ impl PrivateLinks {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn args(platform: PrivatePlatform) -> PrivateLinkArgs {
-        PrivateLinkArgs {
-            private_platform: platform,
-            azure_private_creds: None,
-            azure_private_secret: None,
-            azure_private_secret_key: KEY.to_owned(),
-            azure_pls_managed_identity_client_id: None,
-            azure_pls_subscription_id: None,
-            azure_pls_resource_group: None,
-            gcp_project: None,
-            gcp_region: None,
-        }
-    }
-
-    fn azure() -> PrivateLinkArgs {
-        PrivateLinkArgs {
-            azure_pls_resource_group: Some("group".to_owned()),
-            ..args(PrivatePlatform::Azure)
-        }
-    }
-
-    #[test]
-    fn combinations_of_flags_are_checked() {
-        let some = |text: &str| Some(text.to_owned());
-        let gcp = || PrivateLinkArgs {
-            gcp_project: some("mine-1"),
-            gcp_region: some("us-central1"),
-            ..args(PrivatePlatform::Gcp)
-        };
-        for (args, expected) in [
-            (args(PrivatePlatform::None), ""),
-            (
-                PrivateLinkArgs {
-                    gcp_project: some("a"),
-                    ..args(PrivatePlatform::None)
-                },
-                "--gcp-project needs --private-platform",
-            ),
-            (args(PrivatePlatform::Azure), "--azure-pls-resource-group"),
-            (azure(), "needs one of --azure-private-creds"),
-            (
-                PrivateLinkArgs {
-                    azure_private_secret: some("a"),
-                    azure_pls_managed_identity_client_id: some("b"),
-                    ..azure()
-                },
-                "needs one of --azure-private-creds",
-            ),
-            (
-                PrivateLinkArgs {
-                    azure_pls_managed_identity_client_id: some("b"),
-                    ..azure()
-                },
-                "needs --azure-pls-subscription-id",
-            ),
-            (
-                PrivateLinkArgs {
-                    azure_private_secret: some("a"),
-                    ..azure()
-                },
-                "",
-            ),
-            (
-                PrivateLinkArgs {
-                    azure_private_secret: some("a"),
-                    azure_pls_subscription_id: some("a/b"),
-                    ..azure()
-                },
-                "--azure-pls-subscription-id \"a/b\" is not a name",
-            ),
-            (gcp(), ""),
-            (
-                PrivateLinkArgs {
-                    gcp_region: None,
-                    ..gcp()
-                },
-                "needs --gcp-project and --gcp-region",
-            ),
-            (
-                PrivateLinkArgs {
-                    gcp_region: some("A"),
-                    ..gcp()
-                },
-                "--gcp-region \"A\" is not a name",
-            ),
-        ] {
-            match args.resolve(false) {
-                Ok(_) => assert_eq!(expected, "", "{args:?}"),
-                Err(error) => {
-                    let message = error.to_string();
-                    assert!(
-                        !expected.is_empty() && message.contains(expected),
-                        "{message}"
-                    );
-                }
-            }
-        }
-        assert_eq!(args(PrivatePlatform::Azure).resolve(true).unwrap(), None);
-    }
-
-    #[test]
-    fn credentials_are_checked_and_not_quoted() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let complete = "tenantId: t\nclientId: c\nclientSecret: hunter2\n";
-        let resolve = |text: &str, subscription: Option<&str>| {
-            fs::write(file.path(), text).unwrap();
-            let args = PrivateLinkArgs {
-                azure_private_creds: Some(file.path().to_owned()),
-                azure_pls_subscription_id: subscription.map(str::to_owned),
-                ..azure()
-            };
-            args.resolve(false)
-        };
-        for (text, subscription, expected) in [
-            (complete.to_owned(), None, "has no subscriptionId"),
-            (
-                "clientSecret: hunter2".to_owned(),
-                Some("s"),
-                "has no tenantId",
-            ),
-            (": hunter2 [".to_owned(), Some("s"), "has no tenantId"),
-        ] {
-            let message = resolve(&text, subscription).unwrap_err().to_string();
-            assert!(message.contains(expected), "{message}");
-            assert!(!message.contains("hunter2"), "{message}");
-        }
-        let made = resolve(&format!("{complete}subscriptionId: s\n"), None).unwrap();
-        let object = made
-            .as_ref()
-            .and_then(|it| it.object("hypershift"))
-            .unwrap();
-        let content = object.body["data"][KEY].as_str().unwrap();
-        let content: Value = serde_json::from_slice(&STANDARD.decode(content).unwrap()).unwrap();
-        assert_eq!(content["clientSecret"], "hunter2", "as JSON");
-        assert_eq!(made.unwrap().label(), None);
-    }
-}
+mod tests;

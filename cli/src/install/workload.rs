@@ -1,5 +1,7 @@
 //! The Deployments of the operators, with what every pod of theirs has.
 
+use std::collections::BTreeSet;
+
 use api::features::{FEATURE_SET_ENV, FeatureSet};
 use api::group::CapiTypes;
 use serde_json::{Value, json};
@@ -144,19 +146,28 @@ fn pod(options: &Options, operator: Operator) -> Value {
         "volumes": [],
         "containers": [container(options, operator)],
     });
-    let files = files(options);
-    let files = files.map(|(name, _)| json!({ "name": name, "configMap": { "name": name } }));
-    let secret = options.scale_from_zero.as_ref().map(ScaleFromZero::volume);
-    let oidc_storage = options.oidc_storage.iter().flat_map(OidcStorage::volumes);
-    let private_links = options.private_links.as_ref();
-    let private_links = private_links.and_then(PrivateLinks::volume);
-    let private_links = private_links.map(|(volume, _)| volume);
-    pod["volumes"] = files
-        .chain(secret)
-        .chain(oidc_storage)
-        .chain(private_links)
-        .collect();
+    pod["volumes"] = volumes(options).map(|(volume, _)| volume).collect();
     pod
+}
+
+/// The volumes of a pod, and where its container has them. Credentials for several purposes share a token.
+fn volumes(options: &Options) -> impl Iterator<Item = (Value, Value)> {
+    let files = files(options).map(|(name, path)| {
+        let volume = json!({ "name": name, "configMap": { "name": name } });
+        let mount = json!({ "name": name, "mountPath": path, "readOnly": true });
+        (volume, mount)
+    });
+    let scale_from_zero = options.scale_from_zero.as_ref();
+    let scale_from_zero = scale_from_zero.map(|it| (it.volume(), ScaleFromZero::mount()));
+    let oidc_storage = options.oidc_storage.iter().flat_map(OidcStorage::volumes);
+    let private_links = options.private_links.iter();
+    let private_links = private_links.flat_map(PrivateLinks::volumes);
+    let all = files
+        .chain(scale_from_zero)
+        .chain(oidc_storage)
+        .chain(private_links);
+    let mut seen = BTreeSet::new();
+    all.filter(move |(volume, _)| seen.insert(volume["name"].to_string()))
 }
 
 /// The `ConfigMaps` that the operator reads as files, and where.
@@ -224,17 +235,7 @@ fn container(options: &Options, operator: Operator) -> Value {
         },
         "terminationMessagePolicy": "FallbackToLogsOnError",
     });
-    let files = files(options);
-    let files =
-        files.map(|(name, path)| json!({ "name": name, "mountPath": path, "readOnly": true }));
-    let secret = options.scale_from_zero.as_ref();
-    let private_links = options.private_links.as_ref();
-    let private_links = private_links.and_then(PrivateLinks::volume);
-    let mounts: Vec<_> = files
-        .chain(secret.map(|_| ScaleFromZero::mount()))
-        .chain(options.oidc_storage.iter().flat_map(OidcStorage::mounts))
-        .chain(private_links.map(|(_, mount)| mount))
-        .collect();
+    let mounts: Vec<_> = volumes(options).map(|(_, mount)| mount).collect();
     if !mounts.is_empty() {
         container["volumeMounts"] = json!(mounts);
     }

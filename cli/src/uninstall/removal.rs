@@ -10,8 +10,12 @@ use crate::install::conversion;
 use crate::install::kind::{Kind, text};
 use crate::install::object::{FIELD_MANAGER, Object, is_ours, managers};
 
-/// `ConfigMap`s that the cluster itself puts into every namespace.
-const OF_THE_CLUSTER: [&str; 2] = ["kube-root-ca.crt", "openshift-service-ca.crt"];
+/// `ConfigMap`s that the cluster itself puts into every namespace, and the one that the operator writes.
+const WITHOUT_OWNER: [&str; 3] = [
+    "kube-root-ca.crt",
+    "openshift-service-ca.crt",
+    "supported-versions",
+];
 /// Managers that may have written to our namespace without owning it.
 const BYSTANDERS: [&str; 3] = [
     FIELD_MANAGER,
@@ -69,7 +73,7 @@ pub(super) fn is_somebodys(object: &Value) -> bool {
     let token = text(object, "/type") == "kubernetes.io/service-account-token"
         || text(object, "/type") == "kubernetes.io/dockercfg";
     let owned = object["metadata"]["ownerReferences"].is_array();
-    !is_ours(object) && !token && !owned && !OF_THE_CLUSTER.contains(&name)
+    !is_ours(object) && !token && !owned && !WITHOUT_OWNER.contains(&name)
 }
 
 /// What keeps an object that is being removed.
@@ -348,6 +352,7 @@ mod tests {
     fn objects_of_the_cluster_are_nobodys() {
         let table = [
             (json!({"metadata": {"name": "kube-root-ca.crt"}}), false),
+            (json!({"metadata": {"name": "supported-versions"}}), false),
             (
                 json!({"metadata": {"name": "t"}, "type": "kubernetes.io/service-account-token"}),
                 false,

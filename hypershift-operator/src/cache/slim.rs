@@ -19,6 +19,8 @@ use crate::owner_condition;
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The field with the input of fleet metrics, as text: it takes a tenth of the memory of a tree.
 const COUNTED: &str = "counted";
+/// The field with the subnet of a NodePool on AWS.
+const SUBNET: &str = "subnet";
 /// The field with the version of what reconciles of NodePools read of a HostedCluster.
 const POOL_INPUTS: &str = "poolInputs";
 /// The fields of the status of a HostedCluster that its NodePools depend on.
@@ -113,7 +115,11 @@ pub(crate) fn pool(found: &mut DynamicObject) {
     });
     let status = json!({ "replicas": status["replicas"], "version": status["version"] });
     let counted = text(found, &spec, status);
+    let subnet = found.data["spec"]["platform"]["aws"]["subnet"]["id"].clone();
     found.data = json!({ "spec": kept, COUNTED: counted });
+    if subnet.is_string() {
+        found.data[SUBNET] = subnet;
+    }
     trim(found);
 }
 
@@ -147,12 +153,14 @@ pub(super) fn live_migration(found: &DynamicObject) -> Option<bool> {
 
 /// The metadata of a trimmed NodePool as an object of its HostedCluster, with the version of what is read of it there.
 /// NodePools of which nothing is read belong to none.
-pub(super) fn with_live_migration(found: &DynamicObject) -> Cow<'_, ObjectMeta> {
-    let reported = live_migration(found);
-    let cluster = reported.and_then(|_| cluster_of(found));
+pub(super) fn with_cluster_inputs_version(found: &DynamicObject) -> Cow<'_, ObjectMeta> {
+    let migratable = live_migration(found).map(|it| it.to_string());
+    let subnet = found.data[SUBNET].as_str().map(str::to_owned);
+    let read = migratable.or(subnet);
+    let cluster = read.as_ref().and_then(|_| cluster_of(found));
     let owner = cluster.map(|it| format!("{}/{}", it.namespace, it.name));
     Cow::Owned(ObjectMeta {
-        resource_version: reported.map(|it| it.to_string()),
+        resource_version: read,
         annotations: owner.map(|it| BTreeMap::from([(CLUSTER.to_owned(), it)])),
         namespace: found.metadata.namespace.clone(),
         name: found.metadata.name.clone(),

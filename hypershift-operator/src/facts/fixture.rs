@@ -1,6 +1,6 @@
 //! Hosted clusters and facts about them, for tests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::group::CapiTypes;
@@ -292,6 +292,7 @@ pub(crate) fn facts(cluster: HostedCluster, types: CapiTypes) -> Facts {
         },
         oidc_documents: None,
         private_links: Vec::new(),
+        public_subnets: BTreeSet::new(),
         auto_node: None,
         webhook_tls: None,
         missing_crds: Vec::new(),

@@ -6,8 +6,9 @@ mod copies;
 mod ignition;
 mod live_cluster;
 mod private_links;
+mod public_subnets;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::hypershift::v1beta1::platform::PlatformType;
 use api::hypershift::v1beta1::{HostedCluster, HostedControlPlane};
@@ -75,6 +76,7 @@ pub(super) fn empty_facts(cluster: HostedCluster, capi: Capi, ctx: &Context) -> 
         cloud: ctx.cloud.clone(),
         oidc_documents: None,
         private_links: Vec::new(),
+        public_subnets: BTreeSet::new(),
         auto_node: None,
         webhook_tls: None,
         cluster,
@@ -117,6 +119,7 @@ pub(super) async fn dereference(
     }
     auto_node::read(&mut facts, ctx).await?;
     facts.private_links = private_links::of_cluster(&facts, ctx).await?;
+    facts.public_subnets = public_subnets::of_pools(&facts, ctx).await?;
     facts.missing_crds = ctx.cache.missing_crds(&awaited_kinds(&facts));
     let handed_out = handed_out(&facts);
     let snapshot = snapshot.and_then(|snapshot| {

@@ -64,8 +64,15 @@ async fn a_hung_pass_of_each_loop_is_aborted_and_retried() {
         resync::run(ctx, migrations, sender, period, &resynced, drain.clone()).boxed_local(),
         migration::run(ctx, migrations, drain.clone()).boxed_local(),
         conversion::run(&ctx.client, namespace, manager, drain.clone()).boxed_local(),
+        supported_versions::run(&ctx.client, namespace, manager, drain.clone()).boxed_local(),
     ];
-    let names = ["scan", "resync", "migration", "conversion"];
+    let names = [
+        "scan",
+        "resync",
+        "migration",
+        "conversion",
+        "supported-versions",
+    ];
     let observed = async {
         sleep(DEADLINE / 2).await;
         let ages = health.watchdog().ages();

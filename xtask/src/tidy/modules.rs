@@ -23,7 +23,7 @@ const LAYERS: [&[&str]; 12] = [
         "pause",
         "watches",
     ],
-    &["program"],
+    &["program", "supported_versions"],
     &[
         "cluster_states",
         "config",

@@ -185,7 +185,7 @@ fn spec(options: &Options, parts: &Parts) -> Value {
     set("labels", not_empty(json!(options.pods_labels)));
     set("tolerations", not_empty(json!(options.tolerations)));
     set("capabilities", capabilities(options));
-    set("configuration", configuration(options));
+    set("configuration", configuration(options, parts));
     set("operatorConfiguration", operator_configuration(options));
     let generated =
         json!({ "type": "aescbc", "aescbc": { "activeKey": named("etcd-encryption-key") } });
@@ -280,8 +280,11 @@ fn capabilities(options: &Options) -> Option<Value> {
     not_empty(Value::Object(fields))
 }
 
-fn configuration(options: &Options) -> Option<Value> {
+fn configuration(options: &Options, parts: &Parts) -> Option<Value> {
     let mut configuration = Map::new();
+    if let Some(proxy) = &parts.proxy {
+        configuration.insert("proxy".to_owned(), proxy.clone());
+    }
     let set = options.args.feature_set;
     if set != FeatureSet::Default {
         let gate = json!({ "featureSet": name_of(set) });

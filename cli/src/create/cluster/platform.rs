@@ -65,6 +65,8 @@ pub(super) struct Parts {
     pub(super) annotations: Vec<(&'static str, String)>,
     /// Architecture of the nodes, if there is no other one.
     pub(super) arch: Option<Arch>,
+    /// `spec.configuration.proxy`, if the infrastructure has a proxy.
+    pub(super) proxy: Option<Value>,
 }
 
 /// A pool of nodes.
@@ -132,6 +134,7 @@ impl Parts {
             objects: Vec::new(),
             annotations: Vec::new(),
             arch: None,
+            proxy: None,
         }
     }
 }

@@ -15,7 +15,11 @@ const PORT: i32 = 6443;
 /// Whether the API server can be reached from its own network only.
 pub(super) fn is_private(cluster: &HostedCluster) -> anyhow::Result<bool> {
     let platform = serde_json::to_value(&cluster.spec.platform)?;
-    let fields = ["/aws/endpointAccess", "/azure/topology"];
+    let fields = [
+        "/aws/endpointAccess",
+        "/azure/topology",
+        "/gcp/endpointAccess",
+    ];
     let mut values = fields.iter().filter_map(|field| platform.pointer(field));
     Ok(values.any(|value| value == "Private"))
 }
@@ -72,7 +76,31 @@ mod tests {
                 "aws": { "region": "us-east-1", "rolesRef": roles, "endpointAccess": access },
             })
         };
+        let gcp = |access: &str| {
+            let email = "a@b.iam.gserviceaccount.com";
+            json!({
+                "type": "GCP",
+                "gcp": {
+                    "project": "my-project",
+                    "region": "us-central1",
+                    "endpointAccess": access,
+                    "networkConfig": {
+                        "network": { "name": "n" },
+                        "privateServiceConnectSubnet": { "name": "s" },
+                    },
+                    "workloadIdentity": {
+                        "projectNumber": "123456789012", "poolID": "my-pool", "providerID": "my-provider",
+                        "serviceAccountsEmails": {
+                            "nodePool": email, "controlPlane": email, "cloudController": email,
+                            "storage": email, "imageRegistry": email, "network": email,
+                        },
+                    },
+                },
+            })
+        };
         for (platform, expected) in [
+            (gcp("Private"), true),
+            (gcp("PublicAndPrivate"), false),
             (aws("Private"), true),
             (aws("PublicAndPrivate"), false),
             (json!({ "type": "None" }), false),

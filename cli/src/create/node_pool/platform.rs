@@ -80,7 +80,7 @@ impl Machines for AwsPoolArgs {
         self.subnet_id.is_none()
     }
 
-    fn platform(&self, _: Arch, cluster: Option<&HostedCluster>) -> anyhow::Result<Value> {
+    fn platform(&self, arch: Arch, cluster: Option<&HostedCluster>) -> anyhow::Result<Value> {
         let of_cluster = cluster.and_then(subnet_on_aws);
         let subnet = self.subnet_id.clone().or(of_cluster).ok_or_else(|| {
             Usage::new(
@@ -91,6 +91,7 @@ impl Machines for AwsPoolArgs {
         let usual = infra_id.map(|id| format!("{id}-worker"));
         let profile = self.instance_profile.clone().or(usual);
         Ok(self.nodes.platform(
+            arch,
             &subnet,
             profile.as_deref(),
             self.securitygroup_id.as_deref(),

@@ -141,7 +141,7 @@ pub(super) const TABLE: &[Row] = &[
         names: &[],
         // HostedClusters may be in any namespace, and what they refer to is beside them.
         verbs: &["get", "list", "watch", "create", "patch", "delete"],
-        needed_for: "copies of what a hosted cluster refers to, and of its kubeconfig",
+        needed_for: "copies of what a hosted cluster refers to, and of its kubeconfig; the ConfigMap supported-versions",
     },
     Row {
         holder: Holder::Both,

@@ -194,6 +194,30 @@ mod tests {
         assert_ne!(used, earlier);
     }
 
+    /// Another operator has given the machines public addresses already.
+    #[test]
+    fn template_with_public_addresses_is_adopted() {
+        let mut facts = fixtures::facts();
+        let annotation = "hypershift.openshift.io/aws-machine-public-ips".to_owned();
+        facts.cluster.metadata.annotations = Some([(annotation, "true".to_owned())].into());
+        let inputs = facts.machine_inputs(facts.release.as_ref().unwrap());
+        let machine = machines::machine(&inputs).unwrap().unwrap();
+        assert_eq!(machine.spec["publicIP"], true);
+        let other = |public: bool| {
+            let mut spec = machine.spec.clone();
+            spec["publicIP"] = public.into();
+            observed::Template {
+                name: "other".to_owned(),
+                has_capacity: false,
+                spec,
+                hash: None,
+            }
+        };
+        let platform = PlatformType::Aws;
+        assert!(stands_for(platform, &other(true), &machine));
+        assert!(!stands_for(platform, &other(false), &machine));
+    }
+
     #[test]
     fn templates_are_compared_field_by_field() {
         const AWS: PlatformType = PlatformType::Aws;

@@ -40,7 +40,7 @@ impl Infrastructure for Aws {
         };
         let mut fields = json!({ "spec": {
             "region": aws.region,
-            "network": network(aws),
+            "network": network(facts, aws),
             "additionalTags": tags(facts, aws),
         }});
         if let Some(endpoint) = facts.control_plane_endpoint() {
@@ -149,9 +149,18 @@ impl Infrastructure for Aws {
     }
 }
 
-fn network(aws: &AwsPlatformSpec) -> Value {
+/// The VPC, and the subnets with public addresses: in others the provider refuses them.
+fn network(facts: &Facts, aws: &AwsPlatformSpec) -> Value {
     let vpc = aws.cloud_provider_config.as_ref().map(|it| &it.vpc);
-    vpc.map_or(json!({}), |vpc| json!({ "vpc": { "id": vpc } }))
+    let mut network = vpc.map_or(json!({}), |vpc| json!({ "vpc": { "id": vpc } }));
+    let subnets = facts.public_subnets.iter();
+    let subnets: Vec<_> = subnets
+        .map(|id| json!({ "id": id, "isPublic": true }))
+        .collect();
+    if !subnets.is_empty() {
+        network["subnets"] = json!(subnets);
+    }
+    network
 }
 
 /// The user's tags, and the tag that marks resources as owned by the cluster.
@@ -235,6 +244,22 @@ mod tests {
         let facts = fixture::facts(cluster, CapiTypes::Private);
         let problems = Aws.credentials(&facts).unwrap();
         assert!(problems[0].contains("awsKms is \"kms\""), "{problems:?}");
+    }
+
+    #[test]
+    fn subnets_of_public_machines_are_public() {
+        let mut facts = fixture::facts(fixture::hosted_cluster("aws"), CapiTypes::Private);
+        let network = |facts: &Facts| match Aws.cluster(facts) {
+            ClusterIs::Desired(it) => it.body["spec"]["network"].clone(),
+            ClusterIs::Later | ClusterIs::Absent => Value::Null,
+        };
+        assert_eq!(network(&facts), json!({ "vpc": { "id": "vpc-1" } }));
+        facts.public_subnets = ["subnet-2", "subnet-1"].map(str::to_owned).into();
+        let subnets = json!([
+            { "id": "subnet-1", "isPublic": true },
+            { "id": "subnet-2", "isPublic": true },
+        ]);
+        assert_eq!(network(&facts)["subnets"], subnets);
     }
 
     #[test]

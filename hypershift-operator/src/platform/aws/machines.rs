@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use api::annotations::cluster::AWS_MACHINE_PUBLIC_IPS;
 use api::annotations::node_pool::{EC2_METADATA_TOKENS, ENABLE_SPOT};
 use api::conditions::PoolCondition;
 use api::hypershift::v1beta1::node_pool::{
@@ -45,6 +46,10 @@ pub(crate) fn machine(inputs: &Inputs<'_>) -> Result<Machine, Refused> {
         "uncompressedUserData": true,
     });
     place(&mut spec, pool.placement.as_ref(), is_spot(inputs.pool));
+    let annotations = inputs.cluster.metadata.annotations.as_ref();
+    if annotations.is_some_and(|it| AWS_MACHINE_PUBLIC_IPS.is_true(it)) {
+        spec["publicIP"] = json!(true);
+    }
     Ok(Machine {
         template: inputs.capi.aws_machine_template(),
         made: inputs.capi.aws_machine(),

@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 
 use super::{Parts, Platform, Pool, issuer_parts};
 use crate::Usage;
-use crate::create::cluster::args::{CommonArgs, RunArgs, name_of};
+use crate::create::cluster::args::{Arch, CommonArgs, RunArgs, name_of};
 use crate::create::cluster::options::Options;
 use crate::create::cluster::services::Services;
 use crate::create::cluster::values::EndpointAccess;
 use crate::create::text;
 use crate::infra::aws::{CredentialArgs, REGION, VpcArgs};
-use infrastructure::{Identity, Infrastructure};
+use infrastructure::{Identity, Infrastructure, Proxy};
 use unsupported::UnsupportedArgs;
 
 /// Machines get public addresses.
@@ -91,9 +91,9 @@ pub(crate) struct AwsArgs {
 /// Flags of its nodes.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct AwsNodeArgs {
-    /// Type of the instances
-    #[arg(long, value_name = "TYPE", default_value = "m5.large")]
-    pub(in crate::create) instance_type: String,
+    /// Type of the instances [default: m5.large, or m6g.large for --arch arm64]
+    #[arg(long, value_name = "TYPE")]
+    instance_type: Option<String>,
 
     /// Type of the root volumes
     #[arg(long, value_name = "TYPE", default_value = "gp3")]
@@ -178,6 +178,7 @@ impl AwsArgs {
         let pools = network.zones.iter().map(|zone| Pool {
             suffix: Some(zone.name.clone()),
             platform: self.nodes.platform(
+                common.arch,
                 &zone.subnet_id,
                 identity.profile_name.as_deref(),
                 network.security_group_id.as_deref(),
@@ -185,7 +186,10 @@ impl AwsArgs {
         });
         let issuer = self.oidc_issuer_url.as_ref();
         let issuer = issuer.or(identity.issuer_url.as_ref());
-        let (mut spec, objects) = issuer_parts(common, issuer, key);
+        let (mut spec, mut objects) = issuer_parts(common, issuer, key);
+        let proxy = network.proxy().map(|it| proxy_parts(common, &it));
+        let (proxy, authorities) = proxy.unzip();
+        objects.extend(authorities.flatten());
         if let Some(encryption) = self.encryption(identity, region)? {
             spec.push(("secretEncryption", encryption));
         }
@@ -203,6 +207,7 @@ impl AwsArgs {
             infra_id: network.infra_id.clone(),
             base_domain: network.base_domain.clone(),
             machine_cidrs: network.machine_cidr.iter().cloned().collect(),
+            proxy,
             ..Parts::new(platform, services, pools.collect())
         })
     }
@@ -239,6 +244,16 @@ impl AwsArgs {
         });
         if !tags.is_empty() {
             aws["resourceTags"] = json!(tags);
+        }
+        if let Some(roles) = identity.shared_roles()? {
+            let zone = network.local_zone().ok_or_else(|| {
+                Usage::new(&"--infra-json names no localZoneID, which a cluster in a shared VPC needs: add it")
+            })?;
+            aws["sharedVPC"] = json!({
+                "rolesRef": { "ingressARN": roles.ingress, "controlPlaneARN": roles.control_plane },
+                "localZoneID": zone,
+            });
+            aws["additionalAllowedPrincipals"] = json!([roles.control_plane]);
         }
         Ok(aws)
     }
@@ -280,18 +295,42 @@ impl AwsArgs {
     }
 }
 
+/// `spec.configuration.proxy`, and the `ConfigMap` with the certificates of the proxy.
+fn proxy_parts(common: &CommonArgs, proxy: &Proxy) -> (Value, Option<Value>) {
+    let mut fields = json!({ "httpsProxy": proxy.https });
+    if let Some(http) = &proxy.http {
+        fields["httpProxy"] = json!(http);
+    }
+    let authorities = proxy.ca.as_ref().map(|ca| {
+        let name = format!("{}-proxy-ca", common.name);
+        fields["trustedCA"] = json!({ "name": name });
+        json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": { "namespace": common.namespace, "name": name },
+            "data": { "ca-bundle.crt": ca },
+        })
+    });
+    (fields, authorities)
+}
+
 // === impl AwsNodeArgs ===
 
 impl AwsNodeArgs {
     /// `spec.platform` of a NodePool.
     pub(in crate::create) fn platform(
         &self,
+        arch: Arch,
         subnet: &str,
         profile: Option<&str>,
         security_group: Option<&str>,
     ) -> Value {
+        let usual = match arch {
+            Arch::Arm64 => "m6g.large",
+            Arch::Amd64 | Arch::Ppc64le | Arch::S390x => "m5.large",
+        };
         let mut aws = json!({
-            "instanceType": self.instance_type,
+            "instanceType": self.instance_type.as_deref().unwrap_or(usual),
             "subnet": { "id": subnet },
             "rootVolume": self.root_volume(),
         });

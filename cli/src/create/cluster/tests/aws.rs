@@ -1,4 +1,4 @@
-//! AutoNode on AWS.
+//! AutoNode, shared VPCs, proxies and instance types on AWS.
 
 use serde_json::json;
 
@@ -32,4 +32,70 @@ fn a_cluster_with_auto_node_has_the_role_and_the_profile_of_karpenter() {
     let cluster = found.find(|it| it["kind"] == "HostedCluster").unwrap();
     assert!(cluster["spec"].get("autoNode").is_none());
     assert!(cluster["metadata"]["annotations"].get(key).is_none());
+}
+
+fn cluster_of(infra: &str, iam: &str) -> (Value, Vec<Value>) {
+    let flags = [format!("--infra-json={infra}"), format!("--iam-json={iam}")];
+    let flags: Vec<_> = flags.iter().map(String::as_str).collect();
+    let objects = rendered(&parse("aws", &flags).unwrap()).unwrap();
+    let mut found = objects.iter();
+    let cluster = found.find(|it| it["kind"] == "HostedCluster").unwrap();
+    (cluster.clone(), objects)
+}
+
+#[test]
+fn cluster_in_shared_vpc_has_roles_of_its_owner() {
+    let (cluster, _) = cluster_of("aws-infra.json", "aws-iam-shared.json");
+    let aws = &cluster["spec"]["platform"]["aws"];
+    let control_plane = "arn:aws:iam::111111111111:role/shared-vpc-endpoint";
+    assert_eq!(
+        aws["sharedVPC"],
+        json!({
+            "rolesRef": {
+                "ingressARN": "arn:aws:iam::111111111111:role/shared-vpc-route53",
+                "controlPlaneARN": control_plane,
+            },
+            "localZoneID": "Z3",
+        })
+    );
+    assert_eq!(aws["additionalAllowedPrincipals"], json!([control_plane]));
+    assert!(problems::<api::hypershift::v1beta1::HostedCluster>(&cluster).is_empty());
+    let (cluster, _) = cluster_of("aws-infra.json", "aws-iam.json");
+    assert_eq!(cluster["spec"]["platform"]["aws"].get("sharedVPC"), None);
+}
+
+#[test]
+fn proxy_of_infrastructure_is_configured() {
+    let (cluster, objects) = cluster_of("aws-infra-proxy.json", "aws-iam.json");
+    assert_eq!(
+        cluster["spec"]["configuration"]["proxy"],
+        json!({
+            "httpProxy": "http://10.0.0.9:3128",
+            "httpsProxy": "https://10.0.0.9:3129",
+            "trustedCA": { "name": "a-proxy-ca" },
+        })
+    );
+    assert!(problems::<api::hypershift::v1beta1::HostedCluster>(&cluster).is_empty());
+    let mut found = objects.iter();
+    let authorities = found.find(|it| it["metadata"]["name"] == "a-proxy-ca");
+    assert_eq!(authorities.unwrap()["data"]["ca-bundle.crt"], "PEM");
+}
+
+#[test]
+fn instance_type_fits_architecture() {
+    let flags = ["--infra-json=aws-infra.json", "--iam-json=aws-iam.json"];
+    for (more, expected) in [
+        (&[][..], "m5.large"),
+        (&["--arch=arm64"][..], "m6g.large"),
+        (
+            &["--arch=arm64", "--instance-type=c7g.large"][..],
+            "c7g.large",
+        ),
+    ] {
+        let flags: Vec<_> = flags.iter().chain(more).copied().collect();
+        let objects = rendered(&parse("aws", &flags).unwrap()).unwrap();
+        let mut found = objects.iter();
+        let pool = found.find(|it| it["kind"] == "NodePool").unwrap();
+        assert_eq!(pool["spec"]["platform"]["aws"]["instanceType"], expected);
+    }
 }

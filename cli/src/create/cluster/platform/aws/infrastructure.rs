@@ -35,6 +35,21 @@ pub(super) struct Infrastructure {
     local_zone_id: Option<String>,
     #[serde(default)]
     pub(super) public_only: bool,
+    /// URL of a proxy through which the cluster reaches the internet.
+    proxy_addr: Option<String>,
+    /// URL of a proxy with TLS, for HTTPS.
+    secure_proxy_addr: Option<String>,
+    /// PEM certificates of that proxy.
+    #[serde(rename = "proxyCA")]
+    proxy_ca: Option<String>,
+}
+
+/// A proxy through which the cluster reaches the internet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Proxy {
+    pub(super) http: Option<String>,
+    pub(super) https: String,
+    pub(super) ca: Option<String>,
 }
 
 /// An availability zone.
@@ -60,6 +75,17 @@ pub(super) struct Identity {
     pub(super) kms_provider_role_arn: Option<String>,
     #[serde(rename = "karpenterRoleARN")]
     pub(super) karpenter_role_arn: Option<String>,
+    #[serde(rename = "sharedIngressRoleARN")]
+    shared_ingress_role_arn: Option<String>,
+    #[serde(rename = "sharedControlPlaneRoleARN")]
+    shared_control_plane_role_arn: Option<String>,
+}
+
+/// Roles in the account that owns the VPC.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SharedRoles<'a> {
+    pub(super) ingress: &'a str,
+    pub(super) control_plane: &'a str,
 }
 
 /// The roles that there must be.
@@ -110,6 +136,20 @@ impl Infrastructure {
             kms_key,
             auto_node,
         })
+    }
+
+    /// The proxy, if there is one. One without TLS is also for HTTPS.
+    pub(super) fn proxy(&self) -> Option<Proxy> {
+        let http = self.proxy_addr.clone().filter(|it| !it.is_empty());
+        let secure = self.secure_proxy_addr.clone().filter(|it| !it.is_empty());
+        let https = secure.or_else(|| http.clone())?;
+        let ca = self.proxy_ca.clone().filter(|it| !it.trim().is_empty());
+        Some(Proxy { http, https, ca })
+    }
+
+    /// The private zone `<name>.hypershift.local` of the VPC.
+    pub(super) fn local_zone(&self) -> Option<&str> {
+        self.local_zone_id.as_deref().filter(|id| !id.is_empty())
     }
 
     /// Fields of `spec.dns` that it names.
@@ -169,8 +209,25 @@ impl Identity {
             &mut self.kms_key_arn,
             &mut self.kms_provider_role_arn,
             &mut self.karpenter_role_arn,
+            &mut self.shared_ingress_role_arn,
+            &mut self.shared_control_plane_role_arn,
         ] {
             empty.take_if(|text| text.is_empty());
+        }
+    }
+
+    /// The roles in the account that owns the VPC, if it is another one. One without the other is an error.
+    pub(super) fn shared_roles(&self) -> Result<Option<SharedRoles<'_>>, Usage> {
+        let ingress = self.shared_ingress_role_arn.as_deref();
+        match (ingress, self.shared_control_plane_role_arn.as_deref()) {
+            (None, None) => Ok(None),
+            (Some(ingress), Some(control_plane)) => Ok(Some(SharedRoles {
+                ingress,
+                control_plane,
+            })),
+            (Some(_), None) | (None, Some(_)) => Err(Usage::new(
+                &"--iam-json: a shared VPC needs both sharedIngressRoleARN and sharedControlPlaneRoleARN",
+            )),
         }
     }
 }

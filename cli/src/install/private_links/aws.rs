@@ -1,0 +1,222 @@
+//! Where and with which credentials the operators make VPC endpoint services for private hosted clusters on AWS.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use serde_json::{Value, json};
+use support::aws::credentials::of_file;
+use support::aws::is_region;
+
+use super::refused;
+use crate::install::aws_role;
+
+/// Secret with the credentials of `--aws-private-creds` or the profile of `--aws-private-role-arn`.
+const SECRET: &str = "hypershift-operator-aws-credentials";
+/// Key in it, and name of the file.
+const KEY: &str = "credentials";
+const VOLUME: &str = "aws-credentials";
+const DIRECTORY: &str = "/etc/aws-provider";
+const ROLE: &str = "--aws-private-role-arn";
+
+/// The flags.
+#[derive(Debug, Clone, Args)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "the names of the flags are those of HyperShift"
+)]
+pub(in crate::install) struct AwsPrivateArgs {
+    /// File with the credentials for VPC endpoint services on AWS: a shared credentials file with a default profile
+    #[arg(long, global = true, value_name = "FILE")]
+    aws_private_creds: Option<PathBuf>,
+
+    /// Secret with these credentials, in the namespace of the operator
+    #[arg(long, global = true, value_name = "NAME")]
+    aws_private_secret: Option<String>,
+
+    /// Key of that Secret
+    #[arg(long, global = true, value_name = "KEY", default_value = KEY)]
+    aws_private_secret_key: String,
+
+    /// Region of the management cluster on AWS
+    #[arg(long, global = true, value_name = "REGION")]
+    aws_private_region: Option<String>,
+
+    /// Role for VPC endpoint services on AWS, which the operators assume with tokens of their service accounts
+    #[arg(long, global = true, value_name = "ARN")]
+    aws_private_role_arn: Option<String>,
+}
+
+/// The region, and the credentials.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Aws {
+    region: String,
+    secret: String,
+    key: String,
+    /// What the Secret has, where the installation makes it.
+    content: Option<String>,
+    /// Whether the operators need tokens.
+    with_token: bool,
+}
+
+// === impl AwsPrivateArgs ===
+
+impl AwsPrivateArgs {
+    /// The flags, and which of them are set.
+    pub(super) fn given(&self) -> [(&'static str, bool); 4] {
+        [
+            ("--aws-private-creds", self.aws_private_creds.is_some()),
+            ("--aws-private-secret", self.aws_private_secret.is_some()),
+            ("--aws-private-region", self.aws_private_region.is_some()),
+            (ROLE, self.aws_private_role_arn.is_some()),
+        ]
+    }
+
+    /// Checks the flags and reads the file.
+    pub(super) fn resolve(&self) -> anyhow::Result<Aws> {
+        let Self {
+            aws_private_creds: file,
+            aws_private_secret: secret,
+            aws_private_secret_key: key,
+            aws_private_region: region,
+            aws_private_role_arn: role,
+        } = self;
+        let Some(region) = region else {
+            return refused("--private-platform=AWS needs --aws-private-region");
+        };
+        if !is_region(region) {
+            return refused(format!(
+                "--aws-private-region {region:?} is not a region (for example us-east-1)"
+            ));
+        }
+        let (secret, key, content) = match (file, secret, role) {
+            (Some(file), None, None) => (SECRET, KEY, Some(read(file)?)),
+            (None, Some(name), None) => (name.as_str(), key.as_str(), None),
+            (None, None, Some(role)) => (SECRET, KEY, Some(aws_role::profile(ROLE, role)?)),
+            _ => {
+                return refused(
+                    "--private-platform=AWS needs one of --aws-private-creds, --aws-private-secret and \
+                     --aws-private-role-arn",
+                );
+            }
+        };
+        Ok(Aws {
+            region: region.clone(),
+            secret: secret.to_owned(),
+            key: key.to_owned(),
+            content,
+            with_token: role.is_some(),
+        })
+    }
+}
+
+/// The operator would fail with each private cluster: the file is checked here. Its content is not repeated.
+fn read(path: &Path) -> anyhow::Result<String> {
+    of_file(path, &|_| None)?;
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+// === impl Aws ===
+
+impl Aws {
+    /// The arguments of an operator.
+    pub(super) fn arguments(&self) -> Vec<String> {
+        vec![
+            format!("--aws-region={}", self.region),
+            format!("--aws-shared-credentials-file={DIRECTORY}/{KEY}"),
+        ]
+    }
+
+    /// The volumes of its pod, and where its container has them.
+    pub(super) fn volumes(&self) -> Vec<(Value, Value)> {
+        let volume = json!({
+            "name": VOLUME,
+            "secret": {
+                "secretName": self.secret,
+                "items": [{ "key": self.key, "path": KEY }],
+            },
+        });
+        let mount = json!({ "name": VOLUME, "mountPath": DIRECTORY, "readOnly": true });
+        let token = self.with_token.then(aws_role::token);
+        [(volume, mount)].into_iter().chain(token).collect()
+    }
+
+    /// The name, the key and the content of the Secret.
+    pub(super) fn secret(&self) -> (&str, &str, Option<&str>) {
+        (&self.secret, &self.key, self.content.as_deref())
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in crate::install::private_links) fn none() -> AwsPrivateArgs {
+        AwsPrivateArgs {
+            aws_private_creds: None,
+            aws_private_secret: None,
+            aws_private_secret_key: KEY.to_owned(),
+            aws_private_region: None,
+            aws_private_role_arn: None,
+        }
+    }
+
+    fn given(region: Option<&str>, secret: Option<&str>, role: Option<&str>) -> AwsPrivateArgs {
+        AwsPrivateArgs {
+            aws_private_region: region.map(str::to_owned),
+            aws_private_secret: secret.map(str::to_owned),
+            aws_private_role_arn: role.map(str::to_owned),
+            ..none()
+        }
+    }
+
+    #[test]
+    fn region_and_one_source_of_credentials_are_required() {
+        let role = "arn:aws:iam::123456789012:role/a";
+        let region = Some("eu-west-1");
+        for (args, expected) in [
+            (given(None, Some("a"), None), "needs --aws-private-region"),
+            (given(Some("a b"), Some("a"), None), "is not a region"),
+            (given(region, None, None), "needs one of"),
+            (given(region, Some("a"), Some(role)), "needs one of"),
+            (given(region, None, Some("a")), "is not the ARN of a role"),
+            (given(region, Some("a"), None), ""),
+            (given(region, None, Some(role)), ""),
+        ] {
+            let message = args
+                .resolve()
+                .map_or_else(|it| it.to_string(), |_| String::new());
+            assert_eq!(message.is_empty(), expected.is_empty(), "{message}");
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+
+    #[test]
+    fn credentials_are_checked_and_not_quoted() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), "[default]\naws_secret_access_key = hunter2\n").unwrap();
+        let args = AwsPrivateArgs {
+            aws_private_creds: Some(file.path().to_owned()),
+            ..given(Some("eu-west-1"), None, None)
+        };
+        let message = format!("{:#}", args.resolve().unwrap_err());
+        assert!(!message.contains("hunter2"), "{message}");
+        let complete = "[default]\naws_access_key_id = a\naws_secret_access_key = hunter2\n";
+        fs::write(file.path(), complete).unwrap();
+        let aws = args.resolve().unwrap();
+        assert_eq!(aws.secret(), (SECRET, KEY, Some(complete)));
+        assert_eq!(aws.volumes().len(), 1);
+    }
+
+    #[test]
+    fn role_needs_token() {
+        let role = "arn:aws:iam::123456789012:role/a";
+        let aws = given(Some("eu-west-1"), None, Some(role))
+            .resolve()
+            .unwrap();
+        let (_, _, content) = aws.secret();
+        assert!(content.unwrap().contains(role));
+        assert_eq!(aws.volumes().len(), 2);
+    }
+}
