@@ -157,6 +157,10 @@ names! {
         AzurePrivateEndpointAvailable = "AzurePrivateEndpointAvailable",
         /// The private names resolve.
         AzurePrivateDnsAvailable = "AzurePrivateDNSAvailable",
+        /// The settings of workload identity federation on Google Cloud are complete.
+        ValidGcpWorkloadIdentity = "ValidGCPWorkloadIdentity",
+        /// The files by which components authenticate to Google Cloud are written.
+        ValidGcpCredentials = "ValidGCPCredentials",
         /// The endpoint of Private Service Connect in the guest's network is there.
         GcpEndpointAvailable = "GCPEndpointAvailable",
         /// The service attachment of the management cluster is there.

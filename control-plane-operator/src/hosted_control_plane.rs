@@ -9,6 +9,7 @@
 //! A pass reads from watches, and writes only what differs. Its writes trigger the next pass, until nothing differs.
 
 pub(crate) mod aws;
+mod azure;
 mod break_glass;
 mod cache;
 mod catalogs;
@@ -30,7 +31,7 @@ use std::time::Duration;
 use control_plane_component::Component;
 use control_plane_component::settings::Settings as ComponentSettings;
 use control_plane_component::write::ObjectWriter;
-use futures::future::join4;
+use futures::future::join5;
 use futures::{Stream, StreamExt as _, stream};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Resource as _;
@@ -130,6 +131,12 @@ pub(crate) async fn run(operator: Operator, manager: &Manager, check: &Check, dr
         cache.changes(),
         drain.clone(),
     );
+    let azure = azure::run(
+        &operator.client,
+        || cache.hosted_control_plane(),
+        cache.changes(),
+        drain.clone(),
+    );
     let view = private_link::View {
         hcp: || cache.hosted_control_plane(),
         objects: || cache.objects(),
@@ -146,7 +153,7 @@ pub(crate) async fn run(operator: Operator, manager: &Manager, check: &Check, dr
     let control_plane = manager.run(SETTINGS, &controller, requests, ready, drain);
     tokio::select! {
         () = cache.watch() => {}
-        _ = join4(control_plane, break_glass, aws, private_link) => {}
+        _ = join5(control_plane, break_glass, aws, azure, private_link) => {}
     }
 }
 

@@ -341,7 +341,7 @@ pub struct AzurePrivateLinkArgs {
     /// Subscription of that resource group. Default: the one in --azure-credentials-file.
     #[arg(long, value_name = "ID", env = "AZURE_SUBSCRIPTION_ID")]
     pub azure_subscription_id: Option<String>,
-    /// Azure cloud of that subscription.
+    /// Azure cloud of that subscription, and of the one in --scale-from-zero-creds.
     #[arg(
         long,
         value_name = "NAME",
@@ -389,7 +389,8 @@ pub struct ScaleFromZeroArgs {
     #[arg(long, value_enum, value_name = "CLOUD")]
     pub scale_from_zero_provider: Option<CapacityProvider>,
     /// File with the credentials for it: for aws, a shared credentials file whose default profile may describe instance
-    /// types.
+    /// types; for azure, JSON with subscriptionId, tenantId, clientId and clientSecret of an application that may read the
+    /// subscription.
     #[arg(long, value_name = "FILE")]
     pub scale_from_zero_creds: Option<PathBuf>,
 }
@@ -399,6 +400,8 @@ pub struct ScaleFromZeroArgs {
 pub enum CapacityProvider {
     /// EC2, in the region of the hosted cluster
     Aws,
+    /// Azure Resource Manager of --azure-cloud-name, for the location of the hosted cluster
+    Azure,
 }
 
 /// Images and registries.

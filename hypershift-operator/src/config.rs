@@ -1,6 +1,7 @@
 //! The command line, resolved before anything is started.
 
 mod private_links;
+mod scale_from_zero;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,8 +17,9 @@ use support::azure_resources::Group;
 use support::google_resources::Region;
 use support::lease;
 
-use crate::args::{CapacityProvider, ImageArgs, OidcStorageArgs, RunArgs, ScaleFromZeroArgs};
+use crate::args::{ImageArgs, OidcStorageArgs, RunArgs};
 use crate::error::Fatal;
+pub(crate) use scale_from_zero::ScaleFromZero;
 
 /// Lease of the operator of private types. The name is that of releases before them, so that an upgrade hands over.
 const LEASE: &str = "hypershift-operator-leader-elect";
@@ -123,8 +125,8 @@ pub(crate) struct Cloud {
     pub(crate) azure_key_vault_client_id: Option<String>,
     /// The bucket with documents by which AWS validates tokens of hosted clusters.
     pub(crate) oidc: Option<OidcStorage>,
-    /// The credentials for descriptions of instance types, if AWS provides them for NodePools without machines.
-    pub(crate) scale_from_zero: Option<PathBuf>,
+    /// The cloud that says what a machine has, for NodePools without machines.
+    pub(crate) scale_from_zero: Option<ScaleFromZero>,
 }
 
 // === impl Config ===
@@ -171,7 +173,10 @@ impl Config {
                 managed_service: given(args.managed_service.as_ref()),
                 azure_key_vault_client_id: given(args.azure_key_vault_client_id.as_ref()),
                 oidc: oidc_storage(&args.oidc_storage)?,
-                scale_from_zero: scale_from_zero(&args.scale_from_zero)?,
+                scale_from_zero: scale_from_zero::settings(
+                    &args.scale_from_zero,
+                    &args.azure_private_link.azure_cloud_name,
+                )?,
             },
             releases: args.images.releases.options().map_err(Fatal::file)?,
             drain: args.drain_timeout.0,
@@ -250,26 +255,6 @@ fn oidc_storage(args: &OidcStorageArgs) -> Result<Option<OidcStorage>, Fatal> {
             "--oidc-storage-provider-s3-bucket-name, --oidc-storage-provider-s3-region and \
              --oidc-storage-provider-s3-credentials require each other: set all or none"
                 .to_owned(),
-        )),
-    }
-}
-
-/// The file with credentials, if there is a provider.
-fn scale_from_zero(args: &ScaleFromZeroArgs) -> Result<Option<PathBuf>, Fatal> {
-    let usage = |message: String| Fatal::Usage { message };
-    let ScaleFromZeroArgs {
-        scale_from_zero_provider,
-        scale_from_zero_creds,
-    } = args;
-    match (scale_from_zero_provider, scale_from_zero_creds) {
-        (None, None) => Ok(None),
-        (Some(CapacityProvider::Aws), Some(file)) if file.is_file() => Ok(Some(file.clone())),
-        (Some(_), Some(file)) => Err(usage(format!(
-            "--scale-from-zero-creds {} is not a file: mount the Secret with the credentials",
-            file.display()
-        ))),
-        (Some(_), None) | (None, Some(_)) => Err(usage(
-            "--scale-from-zero-provider and --scale-from-zero-creds require each other: set both or none".to_owned(),
         )),
     }
 }
@@ -429,23 +414,5 @@ mod tests {
                 (found, _) => panic!("{flags:?}: {found:?}"),
             }
         }
-    }
-
-    #[test]
-    fn credentials_for_capacities_are_a_file() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let with = |path: &std::path::Path| {
-            let creds = format!("--scale-from-zero-creds={}", path.display());
-            config(&["--scope=all", "--scale-from-zero-provider=aws", &creds])
-        };
-        let found = with(file.path()).unwrap().cloud.scale_from_zero;
-        assert_eq!(found.as_deref(), Some(file.path()));
-        let error = with(std::path::Path::new("/does/not/exist")).unwrap_err();
-        assert!(
-            error.to_string().contains("/does/not/exist is not a file"),
-            "{error}"
-        );
-        let none = config(&["--scope=all"]).unwrap().cloud.scale_from_zero;
-        assert_eq!(none, None);
     }
 }

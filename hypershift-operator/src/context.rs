@@ -33,8 +33,8 @@ use crate::in_flight::InFlight;
 use crate::management;
 use crate::metrics::Metrics;
 use crate::names::FIELD_MANAGER;
-use crate::platform::aws::capacity::Ec2;
 use crate::platform::aws::oidc;
+use crate::platform::capacity::Provider;
 use crate::platform::kubevirt::virtualization;
 
 /// Who sends Events.
@@ -67,8 +67,8 @@ pub(crate) struct Context {
     pub(crate) management: management::Cache,
     /// What infrastructure clusters have.
     pub(crate) virtualization: virtualization::Cache,
-    /// What instance types have, if it may be asked.
-    pub(crate) capacity: Option<Ec2>,
+    /// The cloud that says what a machine has, if it may be asked.
+    pub(crate) capacity: Option<Provider>,
     /// The bucket with documents by which AWS validates tokens, if there is one.
     pub(crate) oidc: Option<oidc::Store>,
     /// The fencing epoch of the term.
@@ -106,7 +106,7 @@ impl Context {
             },
             images: config.images.clone(),
             cloud: config.cloud.clone(),
-            capacity: config.cloud.scale_from_zero.clone().map(Ec2::new),
+            capacity: config.cloud.scale_from_zero.as_ref().map(Provider::new),
             oidc: config.cloud.oidc.clone().map(oidc::Store::new),
             releases,
             review: config.review,

@@ -5,6 +5,7 @@
 pub(crate) mod agent;
 pub(crate) mod aws;
 pub(crate) mod azure;
+pub(crate) mod capacity;
 pub(crate) mod gcp;
 pub(crate) mod ibm_cloud;
 pub(crate) mod kubevirt;

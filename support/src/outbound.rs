@@ -26,7 +26,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a request and its response may take: the largest part over a slow link.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(2);
 /// The largest response: they are short.
-const LARGEST_RESPONSE: usize = 1 << 20;
+pub(crate) const LARGEST_RESPONSE: usize = 1 << 20;
 /// The pauses between attempts after transient failures.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
 

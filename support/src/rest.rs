@@ -78,6 +78,8 @@ pub struct Token {
 pub struct Client<T> {
     http: Http,
     source: T,
+    /// The largest response, in bytes.
+    largest: usize,
     loaded: Mutex<Option<(Instant, Token)>>,
 }
 
@@ -230,8 +232,15 @@ impl<T: TokenSource> Client<T> {
         Self {
             http: Http::new(),
             source,
+            largest: outbound::LARGEST_RESPONSE,
             loaded: Mutex::default(),
         }
+    }
+
+    /// With another limit of responses, in bytes.
+    pub fn with_largest_response(mut self, largest: usize) -> Self {
+        self.largest = largest;
+        self
     }
 
     async fn token(&self) -> Result<Token, Error> {
@@ -255,7 +264,8 @@ impl<T: TokenSource> Client<T> {
         let sent = request
             .build(&token)
             .map_err(|error| cannot(error.into()))?;
-        let response = self.http.attempt(sent).await.map_err(cannot)?;
+        let response = self.http.attempt_within(sent, self.largest).await;
+        let response = response.map_err(cannot)?;
         let status = response.status();
         let text = response.body();
         let body = serde_json::from_slice::<Value>(text);

@@ -19,6 +19,8 @@ const SECRET: &str = "hypershift-operator-scale-from-zero-credentials";
 const KEY: &str = "credentials";
 const VOLUME: &str = "scale-from-zero";
 const DIRECTORY: &str = "/etc/hypershift/scale-from-zero";
+/// What a file with credentials for Azure has.
+const AZURE_FIELDS: [&str; 4] = ["subscriptionId", "tenantId", "clientId", "clientSecret"];
 
 /// The flags.
 #[derive(Debug, Clone, Args)]
@@ -33,7 +35,8 @@ pub(super) struct ScaleFromZeroArgs {
     scale_from_zero_provider: Option<Provider>,
 
     /// File with the credentials for it: for aws, a shared credentials file whose default profile may describe instance
-    /// types
+    /// types; for azure, JSON with subscriptionId, tenantId, clientId and clientSecret of an application that may read the
+    /// subscription
     #[arg(long, global = true, value_name = "FILE")]
     scale_from_zero_creds: Option<PathBuf>,
 
@@ -51,6 +54,8 @@ pub(super) struct ScaleFromZeroArgs {
 enum Provider {
     /// Amazon EC2, in the region of each hosted cluster
     Aws,
+    /// Azure Resource Manager, for the location of each hosted cluster
+    Azure,
 }
 
 /// How the operators ask.
@@ -74,9 +79,9 @@ impl ScaleFromZeroArgs {
             scale_from_zero_secret,
             scale_from_zero_secret_key,
         } = self;
-        let (secret, key, credentials) = match (scale_from_zero_creds, scale_from_zero_secret) {
+        let (secret, key, file) = match (scale_from_zero_creds, scale_from_zero_secret) {
             (None, None) if scale_from_zero_provider.is_none() => return Ok(None),
-            (Some(file), None) => (SECRET, KEY, Some(read(file)?)),
+            (Some(file), None) => (SECRET, KEY, Some(file)),
             (None, Some(name)) => (name.as_str(), scale_from_zero_secret_key.as_str(), None),
             (None, None) | (Some(_), Some(_)) => {
                 let message = "--scale-from-zero-provider needs one of --scale-from-zero-creds and --scale-from-zero-secret";
@@ -91,15 +96,32 @@ impl ScaleFromZeroArgs {
             provider,
             secret: secret.to_owned(),
             key: key.to_owned(),
-            credentials,
+            credentials: file.map(|file| read(provider, file)).transpose()?,
         }))
     }
 }
 
 /// The operator would fail with each NodePool: the file is checked here. Its content is not repeated.
-fn read(path: &Path) -> anyhow::Result<String> {
-    of_file(path, &|_| None)?;
-    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+fn read(provider: Provider, path: &Path) -> anyhow::Result<String> {
+    let text =
+        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    match provider {
+        Provider::Aws => of_file(path, &|_| None).map(drop)?,
+        Provider::Azure => check_azure(path, &text)?,
+    }
+    Ok(text)
+}
+
+fn check_azure(path: &Path, text: &str) -> anyhow::Result<()> {
+    let content: Value = serde_json::from_str(text).unwrap_or_default();
+    let is_missing = |field: &&str| content[*field].as_str().is_none_or(str::is_empty);
+    if let Some(missing) = AZURE_FIELDS.into_iter().find(is_missing) {
+        anyhow::bail!(
+            "{} has no {missing}: give JSON with subscriptionId, tenantId, clientId and clientSecret",
+            path.display()
+        );
+    }
+    Ok(())
 }
 
 // === impl ScaleFromZero ===
@@ -116,6 +138,7 @@ impl ScaleFromZero {
     pub(super) fn arguments(&self) -> [String; 2] {
         let provider = match self.provider {
             Provider::Aws => "aws",
+            Provider::Azure => "azure",
         };
         [
             format!("--scale-from-zero-provider={provider}"),
@@ -137,5 +160,59 @@ impl ScaleFromZero {
     /// Where its container has the volume.
     pub(super) fn mount() -> Value {
         json!({ "name": VOLUME, "mountPath": DIRECTORY, "readOnly": true })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolve(provider: Provider, content: &str) -> anyhow::Result<Option<ScaleFromZero>> {
+        let file = tempfile::NamedTempFile::new()?;
+        fs::write(file.path(), content)?;
+        let args = ScaleFromZeroArgs {
+            scale_from_zero_provider: Some(provider),
+            scale_from_zero_creds: Some(file.path().to_owned()),
+            scale_from_zero_secret: None,
+            scale_from_zero_secret_key: KEY.to_owned(),
+        };
+        args.resolve()
+    }
+
+    #[test]
+    fn credentials_are_those_of_the_provider() {
+        let aws = "[default]\naws_access_key_id = a\naws_secret_access_key = hunter2\n";
+        let azure = json!({
+            "subscriptionId": "s", "tenantId": "t", "clientId": "c", "clientSecret": "hunter2", "location": "eastus",
+        });
+        let partial = json!({ "tenantId": "t", "clientId": "c", "clientSecret": "hunter2" });
+        let (azure, partial) = (azure.to_string(), partial.to_string());
+        for (provider, content, expected) in [
+            (Provider::Aws, aws, Ok("aws")),
+            (Provider::Azure, azure.as_str(), Ok("azure")),
+            (
+                Provider::Azure,
+                partial.as_str(),
+                Err("has no subscriptionId"),
+            ),
+            (Provider::Azure, aws, Err("has no subscriptionId")),
+            (Provider::Azure, "", Err("has no subscriptionId")),
+        ] {
+            match (resolve(provider, content), expected) {
+                (Ok(found), Ok(expected)) => {
+                    let found = found.unwrap();
+                    let [provider, _] = found.arguments();
+                    assert_eq!(provider, format!("--scale-from-zero-provider={expected}"));
+                    let object = found.object("hypershift").unwrap();
+                    assert_eq!(object.body["data"][KEY], STANDARD.encode(content));
+                }
+                (Err(error), Err(expected)) => {
+                    let message = error.to_string();
+                    assert!(message.contains(expected), "{message}");
+                    assert!(!message.contains("hunter2"), "{message}");
+                }
+                (found, expected) => panic!("{found:?}, not {expected:?}"),
+            }
+        }
     }
 }

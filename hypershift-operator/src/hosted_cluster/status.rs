@@ -2,8 +2,10 @@
 
 mod auto_node;
 mod conditions;
+mod gcp;
 mod private_links;
 mod progress;
+mod proxy;
 mod version;
 
 use api::hypershift::v1beta1::hosted_cluster::status::HostedClusterStatus;

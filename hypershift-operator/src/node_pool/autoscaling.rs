@@ -97,7 +97,7 @@ fn sorted(items: impl Iterator<Item = String>) -> String {
 mod tests {
     use super::*;
     use crate::node_pool::fixtures;
-    use crate::platform::aws::capacity::Capacity;
+    use crate::platform::capacity::Capacity;
 
     fn pool(min: i32, max: i32) -> NodePool {
         let mut pool = fixtures::pool();

@@ -11,7 +11,7 @@ use api::hypershift::v1beta1::node_pool::NodePool;
 use api::hypershift::v1beta1::platform::PlatformType;
 
 use super::facts::Facts;
-use crate::platform::aws::capacity::{Capacity, Unknown};
+use crate::platform::capacity::{Capacity, Question, Unknown};
 
 /// What a machine has, as annotations of the autoscaler.
 const PROCESSORS: &str = "machine.openshift.io/vCPU";
@@ -33,18 +33,27 @@ pub(crate) enum FromZero<'a> {
     Kept(Option<&'a BTreeMap<String, String>>),
 }
 
-/// The region and the instance type to ask AWS about, if the autoscaler has to know the capacity of the pool's machines.
-pub(crate) fn question<'a>(
-    pool: &'a NodePool,
-    cluster: &'a HostedCluster,
-) -> Option<(&'a str, &'a str)> {
+/// What to ask the cloud about, if the autoscaler has to know the capacity of the pool's machines.
+pub(crate) fn question<'a>(pool: &'a NodePool, cluster: &'a HostedCluster) -> Option<Question<'a>> {
     pool.spec.auto_scaling.as_ref()?;
-    if pool.spec.platform.type_ != PlatformType::Aws {
-        return None;
+    let (of_pool, of_cluster) = (&pool.spec.platform, &cluster.spec.platform);
+    match of_pool.type_ {
+        PlatformType::Aws => Some(Question::Aws {
+            region: &of_cluster.aws.as_ref()?.region,
+            instance_type: &of_pool.aws.as_ref()?.instance_type,
+        }),
+        PlatformType::Azure => Some(Question::Azure {
+            location: &of_cluster.azure.as_ref()?.location,
+            vm_size: &of_pool.azure.as_ref()?.vm_size,
+        }),
+        PlatformType::Agent
+        | PlatformType::Gcp
+        | PlatformType::IbmCloud
+        | PlatformType::KubeVirt
+        | PlatformType::None
+        | PlatformType::OpenStack
+        | PlatformType::PowerVs => None,
     }
-    let region = &cluster.spec.platform.aws.as_ref()?.region;
-    let instance_type = &pool.spec.platform.aws.as_ref()?.instance_type;
-    Some((region, instance_type))
 }
 
 /// How the autoscaler knows the capacity of machines of this template.
@@ -73,9 +82,10 @@ pub(crate) fn problem(facts: &Facts) -> Option<String> {
     ))
 }
 
-/// When the cloud is asked again.
+/// When the cloud is asked again, if its answer can change.
 pub(crate) fn retry(facts: &Facts) -> Option<Duration> {
-    unknown(facts).map(|_| RETRY_INTERVAL)
+    let unknown = unknown(facts)?;
+    (!unknown.is_permanent()).then_some(RETRY_INTERVAL)
 }
 
 /// Why the capacity of a machine is not known, if it is needed.
@@ -125,8 +135,10 @@ impl FromZero<'_> {
 #[cfg(test)]
 mod tests {
     use api::hypershift::v1beta1::node_pool::NodePoolAutoScaling;
+    use serde_json::json;
 
     use super::*;
+    use crate::facts::fixture;
     use crate::node_pool::fixtures;
     use crate::node_pool::observed::Template;
 
@@ -146,13 +158,31 @@ mod tests {
     }
 
     #[test]
-    fn only_autoscaled_pools_on_aws_need_the_capacity() {
+    fn only_autoscaled_pools_of_clouds_need_the_capacity() {
         let (mut pool, cluster) = (fixtures::pool(), fixtures::cluster());
         assert_eq!(question(&pool, &cluster), None);
         pool.spec.auto_scaling = Some(NodePoolAutoScaling { min: 0, max: 3 });
-        assert_eq!(question(&pool, &cluster), Some(("us-east-1", "m5.large")));
+        let expected = Question::Aws {
+            region: "us-east-1",
+            instance_type: "m5.large",
+        };
+        assert_eq!(question(&pool, &cluster), Some(expected));
         pool.spec.platform.type_ = PlatformType::Agent;
         assert_eq!(question(&pool, &cluster), None);
+        let azure = json!({
+            "vmSize": "Standard_D4s_v5",
+            "image": { "type": "ImageID", "imageID": "/images/1" },
+            "osDisk": {},
+            "subnetID": "/subnets/1",
+        });
+        pool.spec.platform.type_ = PlatformType::Azure;
+        pool.spec.platform.azure = serde_json::from_value(azure).unwrap();
+        let cluster = fixture::hosted_cluster("azure");
+        let expected = Question::Azure {
+            location: "eastus",
+            vm_size: "Standard_D4s_v5",
+        };
+        assert_eq!(question(&pool, &cluster), Some(expected));
     }
 
     #[test]
@@ -179,7 +209,7 @@ mod tests {
         let mut facts = fixtures::facts();
         facts.workload = Some(fixtures::workload(0));
         let kept = fixtures::workload(0).annotations;
-        let unknown = Unknown::new("EC2 does not respond");
+        let unknown = Unknown::temporary("EC2 does not respond");
         for (name, from_cloud, has_capacity, expected, is_retried) in [
             ("no provider", None, false, FromZero::Impossible, false),
             ("the template", None, true, FromZero::Template, false),
@@ -224,6 +254,11 @@ mod tests {
             assert_eq!(retry(&facts).is_some(), is_retried, "{name}");
             assert_eq!(problem(&facts).is_some(), is_retried, "{name}");
         }
+        // Azure does not have the VM size: asking again does not help.
+        facts.capacity = Some(Err(Unknown::permanent("Azure does not have it")));
+        facts.templates.clear();
+        assert!(retry(&facts).is_none() && problem(&facts).is_some());
+        assert_eq!(from_zero(&facts, "workers-a"), FromZero::Kept(Some(&kept)));
         // The capacity of another template's machines says nothing about this one's.
         facts.capacity = None;
         assert_eq!(from_zero(&facts, "workers-b"), FromZero::Impossible);

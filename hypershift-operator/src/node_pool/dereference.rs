@@ -30,7 +30,7 @@ use crate::capi::Capi;
 use crate::context::Context;
 use crate::control_plane_namespace::Namespace;
 use crate::names::node_pool as names;
-use crate::platform::aws::capacity::{Capacity, Unknown};
+use crate::platform::capacity::Known;
 use crate::platform::machines;
 
 /// ConfigMaps from the control plane for every pool.
@@ -288,14 +288,10 @@ impl Reader<'_> {
     }
 
     /// What the cloud says a machine has. It is cached, and a cloud that does not respond delays no other pool for long.
-    async fn capacity(
-        &self,
-        pool: &NodePool,
-        cluster: &HostedCluster,
-    ) -> Option<Result<Capacity, Unknown>> {
-        let ec2 = self.ctx.capacity.as_ref()?;
-        let (region, instance_type) = capacity::question(pool, cluster)?;
-        Some(ec2.capacity(region, instance_type).await)
+    async fn capacity(&self, pool: &NodePool, cluster: &HostedCluster) -> Option<Known> {
+        let provider = self.ctx.capacity.as_ref()?;
+        let question = capacity::question(pool, cluster)?;
+        provider.capacity(question).await
     }
 
     async fn remediation(&self, pool: &NodePool) -> Result<Option<ObservedCondition>, Error> {

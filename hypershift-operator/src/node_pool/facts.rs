@@ -17,7 +17,7 @@ use super::{mirrored, tuning};
 use crate::capi::Capi;
 use crate::control_plane_namespace::ControlPlaneNamespace;
 use crate::names::node_pool as names;
-use crate::platform::aws::capacity::{Capacity, Unknown};
+use crate::platform::capacity::Known;
 use crate::platform::machines;
 
 /// What was read.
@@ -65,7 +65,7 @@ pub(crate) struct Facts {
     pub(crate) workload: Option<Workload>,
     pub(crate) templates: Vec<Template>,
     /// What the cloud says a machine has, if the autoscaler needs it and this operator may ask.
-    pub(crate) capacity: Option<Result<Capacity, Unknown>>,
+    pub(crate) capacity: Option<Known>,
     /// Whether its MachineHealthCheck allows remediation, if there is one and repair is enabled.
     pub(crate) remediation: Option<ObservedCondition>,
 }

@@ -1,5 +1,6 @@
 //! Azure, run by oneself with workload identities, or as Azure Red Hat OpenShift (ARO) with managed identities.
 
+pub(crate) mod capacity;
 mod credentials;
 pub(crate) mod identity;
 pub(crate) mod infrastructure;

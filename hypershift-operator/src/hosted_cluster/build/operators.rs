@@ -275,12 +275,18 @@ fn served_groups(facts: &Facts) -> Vec<String> {
 
 fn control_plane_operator(facts: &Facts, settings: &Settings) -> Component {
     let environment = environment(facts, settings);
+    let certificate = azure::infrastructure::key_certificate(facts);
     let manifests = assets!("control-plane-operator": "deployment.yaml", "rolebinding.yaml", "serviceaccount.yaml");
     let component = Component::new(names::CONTROL_PLANE_OPERATOR, manifests).management_api();
     component.adapt(move |_, workload| {
         edit(workload, |pod| {
-            if let Some(container) = pod.containers.first_mut() {
-                crate::platform::add(&mut container.env, environment.clone());
+            let Some(container) = pod.containers.first_mut() else {
+                return;
+            };
+            crate::platform::add(&mut container.env, environment.clone());
+            if let Some((volume, mount)) = &certificate {
+                crate::platform::add(&mut container.volume_mounts, json!([mount]));
+                crate::platform::add(&mut pod.volumes, json!([volume]));
             }
         });
         Ok(())

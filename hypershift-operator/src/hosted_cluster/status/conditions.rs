@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
 use super::version::whole_second;
-use super::{Outcome, auto_node, control_plane_conditions, private_links, progress};
+use super::{Outcome, auto_node, control_plane_conditions, gcp, private_links, progress, proxy};
 use crate::facts::references::Purpose;
 use crate::facts::{Facts, InfraPolicy, OidcDocuments};
 use crate::hosted_cluster::oidc;
@@ -150,6 +150,8 @@ pub(super) fn updates(outcome: &Outcome<'_>) -> Vec<ConditionUpdate> {
     updates.extend(progress::ignition(outcome));
     updates.extend(unmanaged_etcd(outcome));
     updates.extend(private_links::conditions(outcome.facts));
+    updates.extend(proxy::condition(outcome.facts, outcome.now));
+    updates.extend(gcp::conditions(outcome));
     updates.extend(auto_node::condition(outcome.facts));
     updates.extend(oidc_documents(outcome.facts));
     updates.extend(private_network(outcome));

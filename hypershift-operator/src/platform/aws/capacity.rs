@@ -12,10 +12,8 @@ use support::outbound::Http;
 use support::xml;
 use tokio::time::{Instant, timeout};
 
-/// How long a description is cached: an instance type never changes.
-const CACHE_DURATION: Duration = Duration::from_hours(1);
-/// How long a failure is cached, so that many NodePools do not repeat one request.
-const FAILURE_DURATION: Duration = Duration::from_secs(25);
+use crate::platform::capacity::{Capacity, Known, TO_ADMINISTRATORS, Unknown, is_fresh};
+
 /// How long a NodePool waits for EC2.
 const PATIENCE: Duration = Duration::from_secs(10);
 const SERVICE: &str = "ec2";
@@ -25,23 +23,8 @@ const SESSION: &str = "hypershift-operator-scale-from-zero";
 /// Where the response has the instance type.
 const ITEM: &str = "DescribeInstanceTypesResponse/instanceTypeSet/item/";
 
-/// What a machine has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Capacity {
-    pub(crate) processors: u32,
-    /// In MiB.
-    pub(crate) memory: u64,
-    pub(crate) gpus: u32,
-}
-
-/// Why it is unknown, for the author of a NodePool: without what only administrators may see.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct Unknown(String);
-
 /// A region and an instance type.
 type Key = (String, String);
-type Known = Result<Capacity, Unknown>;
 
 /// Asks EC2, and caches what it says.
 #[derive(Debug)]
@@ -53,31 +36,6 @@ pub(crate) struct Ec2 {
     endpoints: [Option<String>; 2],
     known: Mutex<HashMap<Key, (Instant, Known)>>,
 }
-
-// === impl Unknown ===
-
-impl Unknown {
-    #[cfg(test)]
-    pub(crate) fn new(message: &str) -> Self {
-        Self(message.to_owned())
-    }
-
-    fn of(error: &aws::Error, region: &str, instance_type: &str) -> Self {
-        let subject = format!("instance type {instance_type} in {region}");
-        Self(match error {
-            aws::Error::Refused { code, .. } if code == "InvalidInstanceType" => {
-                format!("EC2 does not have {subject}: correct spec.platform.aws.instanceType")
-            }
-            aws::Error::Refused { code, .. } => {
-                format!("EC2 refuses to describe {subject} ({code}): {TO_ADMINISTRATORS}")
-            }
-            _ => format!("EC2 could not be asked about {subject}: {TO_ADMINISTRATORS}"),
-        })
-    }
-}
-
-const TO_ADMINISTRATORS: &str = "the administrator of the management cluster finds the cause in the log of the operator, and checks \
-     --scale-from-zero-creds";
 
 // === impl Ec2 ===
 
@@ -101,7 +59,7 @@ impl Ec2 {
     pub(crate) async fn capacity(&self, region: &str, instance_type: &str) -> Known {
         // Users choose it, and it becomes a part of a host name.
         if !aws::is_region(region) {
-            return Err(Unknown(format!(
+            return Err(Unknown::temporary(format!(
                 "{region:?} is not a region of AWS: correct spec.platform.aws.region of the HostedCluster"
             )));
         }
@@ -117,9 +75,9 @@ impl Ec2 {
                     error = cause,
                     "Failed to get the capacity of an instance type"
                 );
-                Err(Unknown::of(&error, region, instance_type))
+                Err(unknown(&error, region, instance_type))
             }
-            Err(_) => Err(Unknown(format!(
+            Err(_) => Err(Unknown::temporary(format!(
                 "EC2 did not describe instance type {instance_type} in {region} within {PATIENCE:?}: it is tried again"
             ))),
         };
@@ -166,8 +124,18 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-fn is_fresh(age: Duration, known: &Known) -> bool {
-    age < known.as_ref().map_or(FAILURE_DURATION, |_| CACHE_DURATION)
+/// What the author of a NodePool can know of a failure.
+fn unknown(error: &aws::Error, region: &str, instance_type: &str) -> Unknown {
+    let subject = format!("instance type {instance_type} in {region}");
+    Unknown::temporary(match error {
+        aws::Error::Refused { code, .. } if code == "InvalidInstanceType" => {
+            format!("EC2 does not have {subject}: correct spec.platform.aws.instanceType")
+        }
+        aws::Error::Refused { code, .. } => {
+            format!("EC2 refuses to describe {subject} ({code}): {TO_ADMINISTRATORS}")
+        }
+        _ => format!("EC2 could not be asked about {subject}: {TO_ADMINISTRATORS}"),
+    })
 }
 
 /// The first instance type of a response.

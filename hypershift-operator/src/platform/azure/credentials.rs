@@ -28,7 +28,7 @@ const ENCRYPTION: (&str, &str) = ("azure-kms-config", "cloud.conf");
 /// The certificate of the control-plane-operator.
 const OPERATOR_CLASS: &str = "managed-azure-cpo";
 /// The certificate of the plugin that encrypts Secrets.
-const ENCRYPTION_CLASS: &str = "managed-azure-kms";
+pub(super) const ENCRYPTION_CLASS: &str = "managed-azure-kms";
 /// The certificate of Cluster API's controllers.
 pub(super) const MACHINES_CLASS: &str = "managed-azure-nodepool-management";
 /// Seconds between two attempts of a request to Azure.

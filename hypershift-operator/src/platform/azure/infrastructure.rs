@@ -30,6 +30,9 @@ const ARGUMENTS: [&str; 4] = [
 const REQUESTS: [(&str, &str); 2] = [("cpu", "10m"), ("memory", "10Mi")];
 /// The volume with the certificate of their managed identity.
 const CERTIFICATE: &str = "nodepool-management-cert";
+/// The volume with the certificate of the managed identity that uses the key for Secrets, and where the
+/// control-plane-operator has it, which tests the key.
+const KEY_CERTIFICATE: (&str, &str) = ("kms-cert", "/mnt/kms");
 /// The service account of the hosted cluster whose tokens their workload identity trusts.
 const ACCOUNT: &str = "capi-provider";
 
@@ -49,6 +52,18 @@ pub(crate) fn token_account(facts: &Facts) -> Option<&'static str> {
 pub(crate) fn mounts_certificates(facts: &Facts) -> bool {
     let azure = facts.cluster.spec.platform.azure.as_ref();
     azure.is_some_and(identity::uses_managed) && facts.cloud.azure_key_vault_client_id.is_some()
+}
+
+/// The volume for the control-plane-operator with the certificate of the identity that uses the key for Secrets, and its
+/// mount.
+pub(crate) fn key_certificate(facts: &Facts) -> Option<(Value, Value)> {
+    let is_managed = credentials::kms(facts)?.kms.is_some();
+    (is_managed && mounts_certificates(facts)).then(|| {
+        let (name, path) = KEY_CERTIFICATE;
+        let volume = certificate_volume(name, credentials::ENCRYPTION_CLASS);
+        let mount = json!({ "name": name, "mountPath": path, "readOnly": true });
+        (volume, mount)
+    })
 }
 
 // === impl Azure ===

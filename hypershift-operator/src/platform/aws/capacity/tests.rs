@@ -40,18 +40,6 @@ fn processors_and_memory_are_those_of_the_machine() {
     }
 }
 
-#[test]
-fn failures_are_forgotten_sooner() {
-    let (known, unknown) = (Ok(capacity(2, 8192, 0)), Err(Unknown::new("none")));
-    for (seconds, is_known_fresh, is_unknown_fresh) in
-        [(0, true, true), (26, true, false), (3601, false, false)]
-    {
-        let age = Duration::from_secs(seconds);
-        assert_eq!(is_fresh(age, &known), is_known_fresh, "{seconds}");
-        assert_eq!(is_fresh(age, &unknown), is_unknown_fresh, "{seconds}");
-    }
-}
-
 /// The credentials of a file, and a server in place of EC2.
 async fn ec2(directory: &Path, answers: &[HttpAnswer]) -> (Ec2, HttpServer) {
     let file = directory.join("credentials");

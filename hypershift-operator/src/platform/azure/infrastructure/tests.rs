@@ -230,6 +230,22 @@ fn encrypt(facts: &mut Facts, is_managed: bool) {
 }
 
 #[test]
+fn the_certificate_for_the_key_is_mounted_with_managed_identities() {
+    for is_managed in [true, false] {
+        let mut facts = facts(is_managed);
+        assert_eq!(key_certificate(&facts), None);
+        encrypt(&mut facts, is_managed);
+        let found = key_certificate(&facts);
+        assert_eq!(found.is_some(), is_managed);
+        if let Some((volume, mount)) = found {
+            let attributes = &volume["csi"]["volumeAttributes"];
+            assert_eq!(attributes["secretProviderClass"], "managed-azure-kms");
+            assert_eq!(mount["mountPath"], "/mnt/kms");
+        }
+    }
+}
+
+#[test]
 fn the_encryption_plugin_gets_its_configuration() {
     for (is_managed, field, value) in [
         (true, "aadMSIDataPlaneIdentityPath", json!("/mnt/certs/kms")),

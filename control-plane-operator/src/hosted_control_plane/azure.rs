@@ -1,0 +1,131 @@
+//! What Azure says of a hosted cluster: whether Secrets can be encrypted with the key of the cluster.
+//!
+//! It is asked rarely, and beside the passes: a cloud that does not respond delays none.
+
+mod kms;
+
+use std::time::Duration;
+
+use api::conditions::ClusterCondition as Type;
+use api::hypershift::v1beta1::HostedControlPlane;
+use api::hypershift::v1beta1::platform::PlatformType;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::ApiResource;
+use serde_json::{Value, json};
+use support::apply::Applier;
+use support::error::chain;
+use support::shutdown::Drain;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+use super::status::{Evaluation, existing_condition};
+
+/// Field manager of this part of the status.
+const MANAGER: &str = "control-plane-operator-azure";
+/// The pauses: after a failure, and after a success.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(30), Duration::from_mins(5));
+
+/// Asks until shutdown.
+pub(super) async fn run<F>(
+    client: &kube::Client,
+    hcp: F,
+    mut changes: watch::Receiver<u64>,
+    mut drain: Drain,
+) where
+    F: Fn() -> Option<HostedControlPlane>,
+{
+    let applier = Applier::new(client.clone(), MANAGER);
+    loop {
+        let asked = async {
+            match hcp() {
+                Some(hcp) if is_on_azure(&hcp) => sleep(check(&applier, &hcp).await).await,
+                Some(_) => sleep(PAUSES.1).await,
+                None => {
+                    if let Ok(Err(_)) = timeout(PAUSES.0, changes.changed()).await {
+                        // The cache is gone.
+                        sleep(PAUSES.0).await;
+                    }
+                }
+            }
+        };
+        tokio::select! {
+            () = asked => {}
+            () = drain.begun() => return,
+        }
+    }
+}
+
+fn is_on_azure(hcp: &HostedControlPlane) -> bool {
+    hcp.spec.platform.type_ == PlatformType::Azure
+}
+
+/// Asks once. Returns the pause before the next time.
+async fn check(applier: &Applier, hcp: &HostedControlPlane) -> Duration {
+    let found = kms::ask(hcp).await;
+    let is_good = found.is_good();
+    if let Some(desired) = status(hcp, found.evaluation(), &Time(Timestamp::now()))
+        && let Err(error) = write(applier, hcp, desired).await
+    {
+        let problem = chain(&error);
+        tracing::warn!(problem, "Failed to write what Azure says to the status");
+        return PAUSES.0;
+    }
+    if is_good { PAUSES.1 } else { PAUSES.0 }
+}
+
+async fn write(
+    applier: &Applier,
+    hcp: &HostedControlPlane,
+    status: Value,
+) -> Result<(), support::apply::Error> {
+    let metadata = &hcp.metadata;
+    let desired = json!({
+        "metadata": { "namespace": metadata.namespace, "name": metadata.name, "uid": metadata.uid },
+        "status": status,
+    });
+    let resource = ApiResource::erase::<HostedControlPlane>(&());
+    applier.ensure_status(&resource, desired).await?;
+    Ok(())
+}
+
+/// The part of the status to apply, if it differs from what is there. Pure.
+fn status(hcp: &HostedControlPlane, evaluation: Evaluation, now: &Time) -> Option<Value> {
+    let condition = evaluation.condition(hcp, now);
+    let before = existing_condition(hcp, Type::ValidAzureKmsConfig);
+    (before != Some(&condition)).then(|| json!({ "conditions": [condition] }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hcp() -> HostedControlPlane {
+        let text = include_str!(
+            "../../../control-plane-component/tests/data/base/hosted-control-plane.yaml"
+        );
+        let mut hcp: Value = serde_saphyr::from_str(text).unwrap();
+        hcp["status"] = json!({
+            "ready": true,
+            "initialized": true,
+            "externalManagedControlPlane": true,
+        });
+        serde_json::from_value(hcp).unwrap()
+    }
+
+    #[test]
+    fn a_condition_is_written_when_it_changes() {
+        let mut hcp = hcp();
+        let now = Time("2030-01-31T12:00:00Z".parse().unwrap());
+        let good = || Evaluation::yes(Type::ValidAzureKmsConfig);
+        let written = status(&hcp, good(), &now).unwrap();
+        assert_eq!(written["conditions"][0]["type"], "ValidAzureKMSConfig");
+        let conditions = serde_json::from_value(written["conditions"].clone()).unwrap();
+        hcp.status.as_mut().unwrap().conditions = conditions;
+        let later = Time("2030-01-31T13:00:00Z".parse().unwrap());
+        assert_eq!(status(&hcp, good(), &later), None);
+        let bad = Evaluation::no(Type::ValidAzureKmsConfig, "AzureError", "refused");
+        let written = status(&hcp, bad, &later).unwrap();
+        assert_eq!(written["conditions"][0]["status"], "False");
+    }
+}
