@@ -35,6 +35,8 @@ pub(crate) struct Input {
     /// The version that the cluster has rolled out.
     pub(crate) cluster_version: Option<Version>,
     pub(crate) capabilities: Capabilities,
+    /// The image of the cluster's control-plane-operator.
+    pub(crate) operator_image: String,
     pub(crate) pull_secret: Vec<u8>,
     pub(crate) trust_bundle: Option<String>,
     pub(crate) ssh_key: Option<String>,
@@ -150,6 +152,7 @@ fn facts(input: Input) -> Facts {
         release,
         cluster_version,
         capabilities,
+        operator_image,
         pull_secret,
         trust_bundle,
         ssh_key,
@@ -175,6 +178,7 @@ fn facts(input: Input) -> Facts {
         release: Ok(release),
         cluster_version,
         capabilities,
+        operator_image: Some(operator_image),
         pull_secret,
         trust_bundle,
         cloud_config: BTreeMap::new(),
@@ -255,6 +259,7 @@ spec: {kubeletConfig: {maxPods: 300}}
             release: facts.release.unwrap(),
             cluster_version: facts.cluster_version,
             capabilities: facts.capabilities,
+            operator_image: facts.operator_image.unwrap(),
             pull_secret: facts.pull_secret,
             trust_bundle: None,
             ssh_key: None,

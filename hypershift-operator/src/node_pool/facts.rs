@@ -35,6 +35,8 @@ pub(crate) struct Facts {
     /// The release of the cluster, or its initial one.
     pub(crate) cluster_version: Option<Version>,
     pub(crate) capabilities: Capabilities,
+    /// The image of the cluster's control-plane-operator as nodes pull it, if they may run it and it is known.
+    pub(crate) operator_image: Option<String>,
     /// The contents of referenced objects: the ignition server compares them; changes replace no node.
     pub(crate) pull_secret: Vec<u8>,
     pub(crate) trust_bundle: Option<String>,

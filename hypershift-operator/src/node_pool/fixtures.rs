@@ -118,6 +118,7 @@ pub(crate) fn facts() -> Facts {
         cluster_version: Some(release.version.clone()),
         release: Ok(Arc::new(release)),
         capabilities: Capabilities::default(),
+        operator_image: Some("images.example.com/operator@sha256:c".to_owned()),
         pull_secret: b"{}".to_vec(),
         trust_bundle: None,
         cloud_config: BTreeMap::new(),

@@ -21,12 +21,14 @@ pub(super) fn manifests(
         conditions.set(about, Status::False, "ValidationFailed", message);
         return Err(Blocked::Waiting);
     }
-    let proxy =
-        haproxy::machine_config(&facts.pool, &facts.cluster, release).map_err(|message| {
+    let operator = facts.operator_image.as_deref();
+    let proxy = haproxy::machine_config(&facts.pool, &facts.cluster, release, operator).map_err(
+        |message| {
             let message = kept(facts, &message);
             conditions.set(about, Status::False, "WaitingForAvailable", message);
             Blocked::Waiting
-        })?;
+        },
+    )?;
     let mut made = cluster_config::manifests(&facts.cluster, facts.ssh_key.as_deref());
     made.extend(proxy);
     let core = haproxy::published(&facts.core, &facts.capabilities);
