@@ -17,6 +17,7 @@ use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use api::hypershift::v1beta1::node_pool::NodePool;
 use api::hypershift::v1beta1::platform::PlatformType;
 use api::hypershift::v1beta1::platform::aws::AwsEndpointAccess;
+use api::hypershift::v1beta1::platform::azure::AzureTopology;
 use api::hypershift::v1beta1::services::{PublishingStrategyType, ServiceType};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -165,11 +166,18 @@ fn remote(cluster: &HostedCluster) -> Option<Endpoint> {
 
 /// Whether nodes reach the API server by a name in their own network.
 fn is_private(cluster: &HostedCluster) -> bool {
-    let aws = cluster.spec.platform.aws.as_ref();
-    aws.is_some_and(|it| match it.endpoint_access {
+    let platform = &cluster.spec.platform;
+    let aws = platform.aws.as_ref().map(|it| match it.endpoint_access {
         AwsEndpointAccess::Public => false,
         AwsEndpointAccess::PublicAndPrivate | AwsEndpointAccess::Private => true,
-    })
+    });
+    let topology = platform.azure.as_ref().and_then(|it| it.topology);
+    let azure = topology.map(|it| match it {
+        AzureTopology::Public => false,
+        AzureTopology::PublicAndPrivate | AzureTopology::Private => true,
+    });
+    // All access to clusters on Google Cloud is also private.
+    platform.gcp.is_some() || [aws, azure].contains(&Some(true))
 }
 
 fn config(local: &Endpoint, remote: &Endpoint) -> String {

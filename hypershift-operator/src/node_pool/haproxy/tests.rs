@@ -1,6 +1,7 @@
 //! What nodes get for the way to the API server.
 
 use super::*;
+use crate::facts::fixture;
 use crate::node_pool::config::Content;
 use crate::node_pool::fixtures;
 
@@ -19,34 +20,68 @@ fn nodes_reach_the_api_server_through_local_haproxy() {
 }
 
 #[test]
-fn private_clusters_use_the_internal_name() {
+fn nodes_wait_for_the_address_of_private_clusters_too() {
     let mut cluster = fixtures::cluster();
     cluster.spec.platform.aws.as_mut().unwrap().endpoint_access = AwsEndpointAccess::Private;
-    assert_eq!(remote(&cluster).unwrap().host, "api.dev.hypershift.local");
     cluster.status.as_mut().unwrap().control_plane_endpoint = None;
     assert!(remote(&cluster).is_none());
 }
 
+/// The published port is that of the public address.
 #[test]
-fn private_clusters_are_reached_at_the_port_of_their_service() {
-    for (access, strategy, expected) in [
-        (AwsEndpointAccess::Public, "Route", 30443),
-        (AwsEndpointAccess::Private, "Route", 443),
-        (AwsEndpointAccess::Private, "LoadBalancer", 6443),
-        (AwsEndpointAccess::PublicAndPrivate, "Route", 443),
+fn private_clusters_are_reached_at_their_internal_name_and_port() {
+    let public = "api.dev.example.com:30443";
+    let (route, load_balancer) = (
+        "api.one.hypershift.local:443",
+        "api.one.hypershift.local:6443",
+    );
+    for (platform, field, access, strategy, expected) in [
+        ("aws", "endpointAccess", "Public", "Route", public),
+        ("aws", "endpointAccess", "Public", "LoadBalancer", public),
+        ("aws", "endpointAccess", "Private", "Route", route),
+        (
+            "aws",
+            "endpointAccess",
+            "Private",
+            "LoadBalancer",
+            load_balancer,
+        ),
+        ("aws", "endpointAccess", "PublicAndPrivate", "Route", route),
+        ("azure", "topology", "Public", "Route", public),
+        ("azure", "topology", "PublicAndPrivate", "Route", route),
+        ("azure", "topology", "Private", "Route", route),
+        (
+            "azure",
+            "topology",
+            "Private",
+            "LoadBalancer",
+            load_balancer,
+        ),
+        ("gcp", "endpointAccess", "PublicAndPrivate", "Route", route),
+        ("gcp", "endpointAccess", "Private", "Route", route),
+        ("agent", "", "", "LoadBalancer", public),
     ] {
-        let mut cluster = fixtures::cluster();
-        cluster.spec.platform.aws.as_mut().unwrap().endpoint_access = access;
+        let mut cluster = fixture::hosted_cluster(platform);
+        if !field.is_empty() {
+            let mut of_platform = serde_json::to_value(&cluster.spec.platform).unwrap();
+            of_platform[platform][field] = json!(access);
+            cluster.spec.platform = serde_json::from_value(of_platform).unwrap();
+        }
         let services = json!([
             { "service": "Ignition", "servicePublishingStrategy": { "type": "Route" } },
             { "service": "APIServer", "servicePublishingStrategy": { "type": strategy } },
         ]);
         cluster.spec.services = serde_json::from_value(services).unwrap();
+        cluster.status = fixtures::cluster().status;
         let status = cluster.status.as_mut().unwrap();
         status.control_plane_endpoint.as_mut().unwrap().port = 30443;
-        let port = remote(&cluster).unwrap().port;
-        assert_eq!(port, expected, "{access:?} {strategy}");
+        let found = remote(&cluster).unwrap().written();
+        assert_eq!(found, expected, "{platform} {access} {strategy}");
     }
+    // Without a topology, a cluster on Azure is public.
+    let mut cluster = fixture::hosted_cluster("azure");
+    cluster.spec.platform.azure.as_mut().unwrap().topology = None;
+    assert!(!is_private(&cluster));
 }
 
 /// The control planes of some releases publish the load balancer. Later ones leave it to this operator, and what they
