@@ -11,7 +11,7 @@
 //! plane's namespace, where authors of NodePools write nothing. Annotations of the NodePool, which they do write, decide
 //! nothing here unless there are no machines to replace.
 //!
-//! The names of the pull secret and of the trust bundle, and the cluster's proxy and image settings, are in the hash and
+//! The names of the pull secret and of the trust bundle, and the cluster's proxy, image and TLS settings, are in the hash and
 //! not in these objects. This operator records them in the token's Secret ([`CONFIG_INPUTS`]). Where another one made
 //! the Secret, they count as unchanged the first time: they are the author's own settings.
 
@@ -110,7 +110,11 @@ fn has_inputs(facts: &Facts, secret: &Secret, config: &Config, context: &Context
     }
     let annotations = secret.metadata.annotations.as_ref();
     if let Some(recorded) = annotations.and_then(|it| it.get(CONFIG_INPUTS.key())) {
-        return *recorded == config.fingerprint(context);
+        // An earlier version did not record the TLS profile. It counts as unchanged the first time.
+        let recordings = [context, &context.without_tls()];
+        return recordings
+            .map(|it| config.fingerprint(it))
+            .contains(recorded);
     }
     // Names are unknown, but not whether there was a trust bundle, and which stream the nodes have.
     let is_stream = |stream: String| stream.is_empty() || stream == config.os.stream.name();

@@ -13,6 +13,7 @@ use k8s_openapi::api::core::v1::LocalObjectReference;
 use serde_json::{Value, json};
 
 mod proxied;
+mod tls;
 
 use super::*;
 use crate::node_pool::conditions::Conditions;
@@ -531,7 +532,7 @@ fn hashes_are_stable_across_restarts_and_versions_of_the_operator() {
     let mut conditions = Conditions::new(Vec::new(), Some(3), new.now);
     let (found, _) = validate::validate(&new, &mut conditions);
     let config = found.config.unwrap();
-    let inputs = config.fingerprint(&Context::of(&new.cluster, "4.22.0".to_owned()));
+    let inputs = config.fingerprint(&Context::of(&new.cluster, &"4.22.0".parse().unwrap()));
     let own = found.hashes.unwrap().with_version;
     let documents: Vec<_> = config.raw.split("\n---\n").collect();
     let join = |documents: Vec<String>| documents.join("\n---\n");

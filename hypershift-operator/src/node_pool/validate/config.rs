@@ -52,7 +52,7 @@ pub(super) fn manifests(
         Ok(mut config) => {
             let release = os_stream::select(facts, release, &mut config, conditions)
                 .ok_or(Blocked::Waiting)?;
-            let context = Context::of(&facts.cluster, release.version.to_string());
+            let context = Context::of(&facts.cluster, &release.version);
             let (config, hashes) = adoption::keep(facts, config, &context);
             let unmirrored = mirrored::conflicts(facts);
             // Whether nodes get FIPS mode or kernel arguments depends on the programs of the release, which the ignition
