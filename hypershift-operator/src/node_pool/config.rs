@@ -195,6 +195,23 @@ impl Context {
             ..self.clone()
         }
     }
+
+    /// Identifies what the hashes cover besides the manifests and the release, with this entry for the stream.
+    pub(crate) fn fingerprint(&self, os: &str) -> String {
+        let Self {
+            version: _,
+            pull_secret,
+            trust_bundle,
+            global,
+            tls,
+        } = self;
+        let mut text = format!("{pull_secret}\0{trust_bundle}\0{global}\0{os}");
+        if let Some(tls) = tls {
+            text.push('\0');
+            text.push_str(tls);
+        }
+        names::hash(text.as_bytes())
+    }
 }
 
 // === impl Config ===
@@ -202,20 +219,7 @@ impl Context {
 impl Config {
     /// Identifies what the hashes cover besides the manifests and the release.
     pub(crate) fn fingerprint(&self, context: &Context) -> String {
-        let Context {
-            version: _,
-            pull_secret,
-            trust_bundle,
-            global,
-            tls,
-        } = context;
-        let os = self.os.entry;
-        let mut text = format!("{pull_secret}\0{trust_bundle}\0{global}\0{os}");
-        if let Some(tls) = tls {
-            text.push('\0');
-            text.push_str(tls);
-        }
-        names::hash(text.as_bytes())
+        context.fingerprint(self.os.entry)
     }
 
     /// The hashes of this configuration in such a cluster.

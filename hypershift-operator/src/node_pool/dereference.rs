@@ -101,6 +101,7 @@ pub(crate) async fn facts(
         namespace: reader.away,
         owned: namespace.owned().cloned(),
         types,
+        features: ctx.cloud.features,
         pool,
         cluster,
     };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use api::annotations::node_pool::NODE_POOL;
 use api::conditions::{ReadCondition as _, Status};
+use api::features::FeatureSet;
 use api::group::CapiTypes;
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use api::hypershift::v1beta1::node_pool::NodePool;
@@ -172,6 +173,8 @@ fn facts(input: Input) -> Facts {
         pool,
         cluster,
         types,
+        // Such pools select no stream.
+        features: FeatureSet::Default,
         namespace: namespace.to_string(),
         owned: Some(namespace),
         now,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::features::FeatureSet;
 use api::group::CapiTypes;
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use api::hypershift::v1beta1::node_pool::{NodePool, UpgradeType};
@@ -26,6 +27,8 @@ pub(crate) struct Facts {
     pub(crate) pool: NodePool,
     pub(crate) cluster: HostedCluster,
     pub(crate) types: CapiTypes,
+    /// The feature set of the API.
+    pub(crate) features: FeatureSet,
     /// The control plane's namespace.
     pub(crate) namespace: String,
     /// The proof that it is the cluster's: without it nothing is written there.

@@ -13,6 +13,7 @@ use k8s_openapi::api::core::v1::LocalObjectReference;
 use serde_json::{Value, json};
 
 mod proxied;
+mod stream;
 mod tls;
 
 use super::*;
