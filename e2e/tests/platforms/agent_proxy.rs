@@ -41,6 +41,8 @@ const ARCHITECTURES: [(&str, &str); 3] = [
 ];
 /// The file of a node with the proxy.
 const FILE: &str = "etc/upper/mco/proxy.env";
+/// The static pod by which its pods reach the API server.
+const FORWARDER: &str = "etc/upper/kubernetes/manifests/kube-apiserver-proxy.yaml";
 const PROXIES: Resource<'_> = Resource::new("config.openshift.io/v1", "proxies");
 const DAEMON_SETS: Resource<'_> = Resource::new("apps/v1", "daemonsets");
 const AGENT: &str = "konnectivity-agent";
@@ -156,7 +158,8 @@ async fn agents_name_their_machines(cluster: &Cluster<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The user data of both pools have the proxy, and the nodes have it as variables of their services.
+/// The user data of both pools have the proxy, and the nodes have it as variables of their services. Their pods reach the
+/// API server through it.
 async fn machines_have_the_proxy(
     cluster: &Cluster<'_>,
     guest: &Guest,
@@ -184,14 +187,25 @@ async fn machines_have_the_proxy(
     ensure!(found >= 2, "{found} Secrets with user data");
     for node in guest.nodes().await? {
         let name = node["metadata"]["name"].as_str().unwrap_or_default();
-        let path: PathBuf = testbed.path().join("machines").join(name).join(FILE);
-        let text = std::fs::read_to_string(&path)
-            .with_context(|| format!("failed to read {}", path.display()))?;
+        let machine = testbed.path().join("machines").join(name);
+        let text = read(machine.join(FILE))?;
         let variable = format!("HTTPS_PROXY={}\n", proxy.url);
         ensure!(text.contains(&variable), "{name}: {text}");
         ensure!(text.contains(EXEMPT), "{name}: {text}");
+        let pod = read(machine.join(FORWARDER))?;
+        let target = proxy.url.trim_start_matches("http://");
+        for part in [
+            "kubernetes-default-proxy",
+            &*format!("--proxy-addr={target}"),
+        ] {
+            ensure!(pod.contains(part), "{name}: {pod}");
+        }
     }
     Ok(())
+}
+
+fn read(path: PathBuf) -> Result<String> {
+    std::fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))
 }
 
 /// Agents of konnectivity connect through the proxy as soon as the Proxy has a status, and the API server reaches the

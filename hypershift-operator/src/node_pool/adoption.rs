@@ -11,7 +11,7 @@
 //! plane's namespace, where authors of NodePools write nothing. Annotations of the NodePool, which they do write, decide
 //! nothing here unless there are no machines to replace.
 //!
-//! The names of the pull secret and of the trust bundle, and the cluster's proxy and image settings, are in the hash and
+//! The names of the pull secret and of the trust bundle, and the cluster's proxy, image and TLS settings, are in the hash and
 //! not in these objects. This operator records them in the token's Secret ([`CONFIG_INPUTS`]). Where another one made
 //! the Secret, they count as unchanged the first time: they are the author's own settings.
 
@@ -108,14 +108,25 @@ fn has_inputs(facts: &Facts, secret: &Secret, config: &Config, context: &Context
     if secrets::text(secret, VERSION).as_ref() != Some(&context.version) {
         return false;
     }
-    let annotations = secret.metadata.annotations.as_ref();
-    if let Some(recorded) = annotations.and_then(|it| it.get(CONFIG_INPUTS.key())) {
-        return *recorded == config.fingerprint(context);
+    let stream = secrets::text(secret, STREAM).filter(|it| !it.is_empty());
+    let is_stream = |it: &str| it == config.os.stream.name();
+    if !stream.as_deref().is_none_or(is_stream) {
+        return false;
     }
-    // Names are unknown, but not whether there was a trust bundle, and which stream the nodes have.
-    let is_stream = |stream: String| stream.is_empty() || stream == config.os.stream.name();
-    had_bundle(secret).is_none_or(|had| had == facts.trust_bundle.is_some())
-        && secrets::text(secret, STREAM).is_none_or(is_stream)
+    let annotations = secret.metadata.annotations.as_ref();
+    let Some(recorded) = annotations.and_then(|it| it.get(CONFIG_INPUTS.key())) else {
+        // Names are unknown, but not whether there was a trust bundle.
+        return had_bundle(secret).is_none_or(|had| had == facts.trust_bundle.is_some());
+    };
+    // Earlier versions did not record a stream that nothing selected, which the Secret has, nor the TLS profile, which
+    // counts as unchanged the first time.
+    let earlier = context.without_tls();
+    let unselected = stream.map(|_| "");
+    let mut streams = [Some(config.os.entry), unselected].into_iter().flatten();
+    streams.any(|os| {
+        let recordings = [context, &earlier].map(|it| it.fingerprint(os));
+        recordings.contains(recorded)
+    })
 }
 
 /// Whether there was a trust bundle, if the Secret says.

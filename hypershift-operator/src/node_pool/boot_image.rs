@@ -120,7 +120,7 @@ pub(super) async fn delete(
 /// Nothing while the release is not known, or if there is no need.
 fn wanted(facts: &Facts) -> Option<Wanted> {
     let release = facts.release.as_ref().ok()?;
-    let release = os_stream::with_selected(&facts.pool, release)?;
+    let release = os_stream::with_selected(facts, release)?;
     Wanted::of(&facts.machine_inputs(&release))
 }
 

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use api::hypershift::v1beta1::configuration::api_server::TlsProfileType;
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
+use payload::{Minor, Version};
 use serde_json::{Value, json};
 
 use super::manifest::{Kind, Manifest};
@@ -16,6 +18,9 @@ pub(crate) const KEY: &str = "config";
 /// The most that all ConfigMaps of a pool have together. They are parsed in one go; and the Secret with the token has room
 /// for 1 MiB of them, compressed.
 const MOST_BYTES: usize = 2 << 20;
+
+/// The first release whose nodes follow the TLS profile of the cluster.
+const FIRST_WITH_TLS: Minor = Minor::of_4(23);
 
 /// A ConfigMap with manifests.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +67,8 @@ pub(crate) struct Context {
     pub(crate) pull_secret: String,
     pub(crate) trust_bundle: String,
     pub(crate) global: String,
+    /// The TLS profile as text, empty for the default; `None` for releases whose nodes do not follow it.
+    pub(crate) tls: Option<String>,
 }
 
 /// The hashes that detect changes.
@@ -169,15 +176,41 @@ impl Source {
 
 impl Context {
     /// The context of the pools of a cluster that have this release.
-    pub(crate) fn of(cluster: &HostedCluster, version: String) -> Self {
+    pub(crate) fn of(cluster: &HostedCluster, version: &Version) -> Self {
         let spec = &cluster.spec;
         let bundle = spec.additional_trust_bundle.as_ref();
         Self {
-            version,
+            version: version.to_string(),
             pull_secret: spec.pull_secret.name.clone(),
             trust_bundle: bundle.map(|it| it.name.clone()).unwrap_or_default(),
             global: global(cluster),
+            tls: (version.minor() >= FIRST_WITH_TLS).then(|| tls(cluster)),
         }
+    }
+
+    /// As versions of this operator recorded it that left the TLS profile out.
+    pub(crate) fn without_tls(&self) -> Self {
+        Self {
+            tls: None,
+            ..self.clone()
+        }
+    }
+
+    /// Identifies what the hashes cover besides the manifests and the release, with this entry for the stream.
+    pub(crate) fn fingerprint(&self, os: &str) -> String {
+        let Self {
+            version: _,
+            pull_secret,
+            trust_bundle,
+            global,
+            tls,
+        } = self;
+        let mut text = format!("{pull_secret}\0{trust_bundle}\0{global}\0{os}");
+        if let Some(tls) = tls {
+            text.push('\0');
+            text.push_str(tls);
+        }
+        names::hash(text.as_bytes())
     }
 }
 
@@ -186,14 +219,7 @@ impl Context {
 impl Config {
     /// Identifies what the hashes cover besides the manifests and the release.
     pub(crate) fn fingerprint(&self, context: &Context) -> String {
-        let Context {
-            version: _,
-            pull_secret,
-            trust_bundle,
-            global,
-        } = context;
-        let os = self.os.entry;
-        names::hash(format!("{pull_secret}\0{trust_bundle}\0{global}\0{os}").as_bytes())
+        context.fingerprint(self.os.entry)
     }
 
     /// The hashes of this configuration in such a cluster.
@@ -203,9 +229,11 @@ impl Config {
             pull_secret,
             trust_bundle,
             global,
+            tls,
         } = context;
+        let tls = tls.as_deref().unwrap_or_default();
         let (raw, os) = (&self.raw, self.os.entry);
-        let all = format!("{raw}{version}{pull_secret}{trust_bundle}{global}{os}");
+        let all = format!("{raw}{version}{pull_secret}{trust_bundle}{global}{tls}{os}");
         let stays = format!("{raw}{pull_secret}{trust_bundle}{os}");
         Hashes {
             with_version: names::hash(all.as_bytes()),
@@ -227,6 +255,23 @@ pub(crate) fn global(cluster: &HostedCluster) -> String {
         | Value::String(_)
         | Value::Array(_)
         | Value::Object(_) => canonical::text(&global),
+    }
+}
+
+/// The TLS profile of the cluster as a line. Selecting the default one replaces no node.
+fn tls(cluster: &HostedCluster) -> String {
+    let configuration = cluster.spec.configuration.as_ref();
+    let api_server = configuration.and_then(|it| it.api_server.as_ref());
+    let profile = api_server.and_then(|it| it.tls_security_profile.as_ref());
+    let Some(profile) = profile else {
+        return String::new();
+    };
+    match profile.type_ {
+        None | Some(TlsProfileType::Intermediate) => String::new(),
+        Some(TlsProfileType::Old | TlsProfileType::Modern | TlsProfileType::Custom) => {
+            let profile = pruned(serde_json::to_value(profile).unwrap_or_default());
+            format!("{}\n", canonical::text(&profile))
+        }
     }
 }
 

@@ -57,9 +57,7 @@ pub(crate) async fn facts(
         capi: Capi::new(types),
     };
     let pull_secret = reader.pull_secret(&cluster).await?;
-    let (release, cluster_version, capabilities) = reader
-        .releases(&pool, &cluster, pull_secret.as_deref())
-        .await;
+    let images = reader.images(&pool, &cluster, pull_secret.as_deref()).await;
     let infra_id = cluster.spec.infra_id.clone().unwrap_or_default();
     let label = names::generation(&infra_id, &pool.spec.cluster_name, names::of(&pool));
     let machines: Vec<_> = reader.list(&reader.capi.machine(), Some(&label)).await?;
@@ -68,9 +66,10 @@ pub(crate) async fn facts(
     let (tokens, user_data) = reader.secrets(&pool).await?;
     let maps = reader.all_config_maps().await?;
     let facts = Facts {
-        release,
-        cluster_version,
-        capabilities,
+        release: images.release,
+        cluster_version: images.cluster_version,
+        capabilities: images.capabilities,
+        operator_image: images.operator,
         pull_secret: pull_secret.unwrap_or_default(),
         trust_bundle: reader.trust_bundle(&cluster).await?,
         cloud_config: reader.cloud_config(&cluster).await?,
@@ -100,6 +99,7 @@ pub(crate) async fn facts(
         namespace: reader.away,
         owned: namespace.owned().cloned(),
         types,
+        features: ctx.cloud.features,
         pool,
         cluster,
     };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use api::annotations::node_pool::NODE_POOL;
 use api::conditions::{ReadCondition as _, Status};
+use api::features::FeatureSet;
 use api::group::CapiTypes;
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use api::hypershift::v1beta1::node_pool::NodePool;
@@ -35,6 +36,8 @@ pub(crate) struct Input {
     /// The version that the cluster has rolled out.
     pub(crate) cluster_version: Option<Version>,
     pub(crate) capabilities: Capabilities,
+    /// The image of the cluster's control-plane-operator.
+    pub(crate) operator_image: String,
     pub(crate) pull_secret: Vec<u8>,
     pub(crate) trust_bundle: Option<String>,
     pub(crate) ssh_key: Option<String>,
@@ -150,6 +153,7 @@ fn facts(input: Input) -> Facts {
         release,
         cluster_version,
         capabilities,
+        operator_image,
         pull_secret,
         trust_bundle,
         ssh_key,
@@ -169,12 +173,15 @@ fn facts(input: Input) -> Facts {
         pool,
         cluster,
         types,
+        // Such pools select no stream.
+        features: FeatureSet::Default,
         namespace: namespace.to_string(),
         owned: Some(namespace),
         now,
         release: Ok(release),
         cluster_version,
         capabilities,
+        operator_image: Some(operator_image),
         pull_secret,
         trust_bundle,
         cloud_config: BTreeMap::new(),
@@ -255,6 +262,7 @@ spec: {kubeletConfig: {maxPods: 300}}
             release: facts.release.unwrap(),
             cluster_version: facts.cluster_version,
             capabilities: facts.capabilities,
+            operator_image: facts.operator_image.unwrap(),
             pull_secret: facts.pull_secret,
             trust_bundle: None,
             ssh_key: None,

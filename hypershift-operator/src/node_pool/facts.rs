@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::features::FeatureSet;
 use api::group::CapiTypes;
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use api::hypershift::v1beta1::node_pool::{NodePool, UpgradeType};
@@ -26,6 +27,8 @@ pub(crate) struct Facts {
     pub(crate) pool: NodePool,
     pub(crate) cluster: HostedCluster,
     pub(crate) types: CapiTypes,
+    /// The feature set of the API.
+    pub(crate) features: FeatureSet,
     /// The control plane's namespace.
     pub(crate) namespace: String,
     /// The proof that it is the cluster's: without it nothing is written there.
@@ -35,6 +38,8 @@ pub(crate) struct Facts {
     /// The release of the cluster, or its initial one.
     pub(crate) cluster_version: Option<Version>,
     pub(crate) capabilities: Capabilities,
+    /// The image of the cluster's control-plane-operator as nodes pull it, if they may run it and it is known.
+    pub(crate) operator_image: Option<String>,
     /// The contents of referenced objects: the ignition server compares them; changes replace no node.
     pub(crate) pull_secret: Vec<u8>,
     pub(crate) trust_bundle: Option<String>,

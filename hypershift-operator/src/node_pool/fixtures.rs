@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::annotations::node_pool::NODE_POOL;
+use api::features::FeatureSet;
 use api::group::CapiTypes;
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use api::hypershift::v1beta1::node_pool::NodePool;
@@ -112,12 +113,14 @@ pub(crate) fn facts() -> Facts {
         pool: pool(),
         cluster: cluster(),
         types: CapiTypes::Private,
+        features: FeatureSet::Default,
         namespace: "clusters-dev".to_owned(),
         owned: Some(control_plane_namespace::for_tests("clusters-dev")),
         now: "2026-11-22T00:00:00Z".parse().unwrap(),
         cluster_version: Some(release.version.clone()),
         release: Ok(Arc::new(release)),
         capabilities: Capabilities::default(),
+        operator_image: Some("images.example.com/operator@sha256:c".to_owned()),
         pull_secret: b"{}".to_vec(),
         trust_bundle: None,
         cloud_config: BTreeMap::new(),

@@ -3,16 +3,21 @@
 //! A MachineConfig with three parts: the address on the loopback interface, the configuration, and a static pod. Control
 //! planes of older releases publish it themselves.
 //!
+//! Where nodes reach the API server through an HTTP proxy, the static pod is a program of the control-plane-operator
+//! instead, without a configuration ([`proxied`]).
+//!
 //! Another text does not replace nodes whose pods reach the same address of the API server by the same image
 //! ([`is_same`]): it reaches them with the next change that does.
 
 mod observed;
+mod proxied;
 
 use api::annotations::node_pool::HAPROXY_IMAGE;
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use api::hypershift::v1beta1::node_pool::NodePool;
 use api::hypershift::v1beta1::platform::PlatformType;
 use api::hypershift::v1beta1::platform::aws::AwsEndpointAccess;
+use api::hypershift::v1beta1::platform::azure::AzureTopology;
 use api::hypershift::v1beta1::services::{PublishingStrategyType, ServiceType};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -48,11 +53,18 @@ pub(crate) fn published(core: &[Source], capabilities: &Capabilities) -> Vec<Sou
     counts.cloned().collect()
 }
 
-/// The MachineConfig; `None` if the platform has its own. An error has what is waited for.
+/// Whether nodes may run the control-plane-operator's image, because there is a proxy between them and the API server.
+pub(crate) fn has_proxy(cluster: &HostedCluster) -> bool {
+    proxied::url(cluster).is_some()
+}
+
+/// The MachineConfig; `None` if the platform has its own. An error has what is waited for. `operator` is the image of the
+/// control-plane-operator, which is only needed with a proxy.
 pub(crate) fn machine_config(
     pool: &NodePool,
     cluster: &HostedCluster,
     release: &Release,
+    operator: Option<&str>,
 ) -> Result<Option<Manifest>, String> {
     if pool.spec.platform.type_ == PlatformType::IbmCloud {
         return Ok(None);
@@ -62,23 +74,44 @@ pub(crate) fn machine_config(
         .ok_or("Waiting for the HostedCluster to report the address of its API server")?;
     local.validate("spec.networking.apiServer.advertiseAddress")?;
     remote.validate("status.controlPlaneEndpoint.host")?;
-    let annotations = pool.metadata.annotations.clone().unwrap_or_default();
-    let image = match HAPROXY_IMAGE.get(&annotations) {
-        Ok(Some(image)) => image,
-        Ok(None) | Err(_) => release
-            .component(COMPONENT)
-            .map_err(|error| error.to_string())?
-            .to_owned(),
+    let files = match proxied::proxy(cluster, &local, &remote)? {
+        None => {
+            let pod = pod(&image(pool, release)?, &local);
+            vec![
+                file(&format!("{CONFIG}/haproxy.cfg"), &config(&local, &remote)),
+                file(MANIFEST, &canonical::text(&pod)),
+            ]
+        }
+        Some(proxy) => {
+            let image = operator.ok_or(
+                "Waiting for the image of the control-plane-operator, which nodes run behind the proxy of the cluster: see \
+                 the conditions of the HostedCluster",
+            )?;
+            let container = proxied::container(image, &local, &proxy, &remote);
+            vec![file(
+                MANIFEST,
+                &canonical::text(&static_pod(container, &local)),
+            )]
+        }
     };
     let spec = json!({ "config": {
         "ignition": { "version": "3.2.0" },
-        "storage": { "files": [
-            file(&format!("{CONFIG}/haproxy.cfg"), &config(&local, &remote)),
-            file(MANIFEST, &canonical::text(&pod(&image, &local))),
-        ] },
+        "storage": { "files": files },
         "systemd": { "units": [unit(&local.host)] },
     } });
     Ok(Some(Manifest::machine_config(NAME, &spec)))
+}
+
+/// The load balancer's image.
+fn image(pool: &NodePool, release: &Release) -> Result<String, String> {
+    let annotations = pool.metadata.annotations.clone().unwrap_or_default();
+    match HAPROXY_IMAGE.get(&annotations) {
+        Ok(Some(image)) => Ok(image),
+        Ok(None) | Err(_) => release
+            .component(COMPONENT)
+            .map(str::to_owned)
+            .map_err(|error| error.to_string()),
+    }
 }
 
 /// Where something listens.
@@ -110,11 +143,7 @@ fn remote(cluster: &HostedCluster) -> Option<Endpoint> {
     if endpoint.host.is_empty() {
         return None;
     }
-    let aws = cluster.spec.platform.aws.as_ref();
-    let is_private = aws.is_some_and(|it| match it.endpoint_access {
-        AwsEndpointAccess::Public => false,
-        AwsEndpointAccess::PublicAndPrivate | AwsEndpointAccess::Private => true,
-    });
+    let is_private = is_private(cluster);
     let name = cluster.metadata.name.as_deref().unwrap_or_default();
     let host = if is_private {
         format!("api.{name}.hypershift.local")
@@ -133,6 +162,22 @@ fn remote(cluster: &HostedCluster) -> Option<Endpoint> {
         (true, false) => PORT,
     };
     Some(Endpoint { host, port })
+}
+
+/// Whether nodes reach the API server by a name in their own network.
+fn is_private(cluster: &HostedCluster) -> bool {
+    let platform = &cluster.spec.platform;
+    let aws = platform.aws.as_ref().map(|it| match it.endpoint_access {
+        AwsEndpointAccess::Public => false,
+        AwsEndpointAccess::PublicAndPrivate | AwsEndpointAccess::Private => true,
+    });
+    let topology = platform.azure.as_ref().and_then(|it| it.topology);
+    let azure = topology.map(|it| match it {
+        AzureTopology::Public => false,
+        AzureTopology::PublicAndPrivate | AzureTopology::Private => true,
+    });
+    // All access to clusters on Google Cloud is also private.
+    platform.gcp.is_some() || [aws, azure].contains(&Some(true))
 }
 
 fn config(local: &Endpoint, remote: &Endpoint) -> String {
@@ -191,7 +236,31 @@ WantedBy=multi-user.target
 }
 
 fn pod(image: &str, local: &Endpoint) -> Value {
-    json!({
+    let container = json!({
+        "name": "haproxy",
+        "image": image,
+        "command": ["haproxy", "-f", "/usr/local/etc/haproxy/haproxy.cfg"],
+        "livenessProbe": {
+            "httpGet": { "host": local.host, "path": "/version", "port": local.port, "scheme": "HTTPS" },
+            "failureThreshold": 3,
+            "initialDelaySeconds": 120,
+            "periodSeconds": 120,
+            "timeoutSeconds": 180,
+        },
+        "volumeMounts": [{ "name": "config", "mountPath": "/usr/local/etc/haproxy" }],
+    });
+    let mut pod = static_pod(container, local);
+    pod["spec"]["volumes"] = json!([{ "name": "config", "hostPath": { "path": CONFIG } }]);
+    pod
+}
+
+/// The static pod with a container that listens at the local address.
+fn static_pod(mut container: Value, local: &Endpoint) -> Value {
+    let port = local.port;
+    container["ports"] = json!([{ "name": "apiserver", "containerPort": port, "hostPort": port, "protocol": "TCP" }]);
+    container["resources"] = json!({ "requests": { "cpu": "13m", "memory": "16Mi" } });
+    container["securityContext"] = json!({ "runAsUser": 1001 });
+    let mut pod = json!({
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
@@ -199,28 +268,10 @@ fn pod(image: &str, local: &Endpoint) -> Value {
             "namespace": "kube-system",
             "labels": { "k8s-app": "kube-apiserver-proxy" },
         },
-        "spec": {
-            "hostNetwork": true,
-            "priorityClassName": "system-node-critical",
-            "containers": [{
-                "name": "haproxy",
-                "image": image,
-                "command": ["haproxy", "-f", "/usr/local/etc/haproxy/haproxy.cfg"],
-                "livenessProbe": {
-                    "httpGet": { "host": local.host, "path": "/version", "port": local.port, "scheme": "HTTPS" },
-                    "failureThreshold": 3,
-                    "initialDelaySeconds": 120,
-                    "periodSeconds": 120,
-                    "timeoutSeconds": 180,
-                },
-                "ports": [{ "name": "apiserver", "containerPort": local.port, "hostPort": local.port, "protocol": "TCP" }],
-                "resources": { "requests": { "cpu": "13m", "memory": "16Mi" } },
-                "securityContext": { "runAsUser": 1001 },
-                "volumeMounts": [{ "name": "config", "mountPath": "/usr/local/etc/haproxy" }],
-            }],
-            "volumes": [{ "name": "config", "hostPath": { "path": CONFIG } }],
-        },
-    })
+        "spec": { "hostNetwork": true, "priorityClassName": "system-node-critical" },
+    });
+    pod["spec"]["containers"] = Value::Array(vec![container]);
+    pod
 }
 
 fn file(path: &str, content: &str) -> Value {
@@ -256,135 +307,4 @@ impl Endpoint {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::node_pool::config::Content;
-    use crate::node_pool::fixtures;
-
-    #[test]
-    fn nodes_reach_the_api_server_through_local_haproxy() {
-        let (local, remote) = (
-            local(&fixtures::cluster()),
-            remote(&fixtures::cluster()).unwrap(),
-        );
-        let config = config(&local, &remote);
-        assert!(config.contains("bind 172.20.0.1:6443\n"), "{config}");
-        assert!(
-            config.contains("server controlplane api.dev.example.com:6443 check"),
-            "{config}"
-        );
-    }
-
-    #[test]
-    fn private_clusters_use_the_internal_name() {
-        let mut cluster = fixtures::cluster();
-        cluster.spec.platform.aws.as_mut().unwrap().endpoint_access = AwsEndpointAccess::Private;
-        assert_eq!(remote(&cluster).unwrap().host, "api.dev.hypershift.local");
-        cluster.status.as_mut().unwrap().control_plane_endpoint = None;
-        assert!(remote(&cluster).is_none());
-    }
-
-    #[test]
-    fn private_clusters_are_reached_at_the_port_of_their_service() {
-        for (access, strategy, expected) in [
-            (AwsEndpointAccess::Public, "Route", 30443),
-            (AwsEndpointAccess::Private, "Route", 443),
-            (AwsEndpointAccess::Private, "LoadBalancer", 6443),
-            (AwsEndpointAccess::PublicAndPrivate, "Route", 443),
-        ] {
-            let mut cluster = fixtures::cluster();
-            cluster.spec.platform.aws.as_mut().unwrap().endpoint_access = access;
-            let services = json!([
-                { "service": "Ignition", "servicePublishingStrategy": { "type": "Route" } },
-                { "service": "APIServer", "servicePublishingStrategy": { "type": strategy } },
-            ]);
-            cluster.spec.services = serde_json::from_value(services).unwrap();
-            let status = cluster.status.as_mut().unwrap();
-            status.control_plane_endpoint.as_mut().unwrap().port = 30443;
-            let port = remote(&cluster).unwrap().port;
-            assert_eq!(port, expected, "{access:?} {strategy}");
-        }
-    }
-
-    /// The control planes of some releases publish the load balancer. Later ones leave it to this operator, and what they
-    /// published stays.
-    #[test]
-    fn a_published_load_balancer_counts_while_the_control_plane_has_it() {
-        let core = ["ignition-config-fips", PUBLISHED].map(|name| Source {
-            name: name.to_owned(),
-            content: Content::Empty,
-        });
-        let skips = [(Capability::SkipsHaproxy.label(), "true".to_owned())];
-        for (capabilities, expected) in [
-            (Capabilities::default(), 2),
-            (Capabilities::unknown(), 2),
-            (Capabilities::of_labels(&skips.into()), 1),
-        ] {
-            let counts = published(&core, &capabilities);
-            assert_eq!(counts.len(), expected, "{capabilities:?}");
-            assert_eq!(counts[0].name, "ignition-config-fips");
-        }
-    }
-
-    #[test]
-    fn haproxy_addresses_follow_the_cluster() {
-        let mut cluster = fixtures::cluster();
-        cluster.spec.networking.service_network[0].cidr.0 = "fd02::/112".to_owned();
-        assert_eq!(local(&cluster).written(), "[fd00::1]:6443");
-        assert!(
-            unit("fd00::1")["contents"]
-                .as_str()
-                .unwrap()
-                .contains("fd00::1/128")
-        );
-    }
-
-    /// Check O07: what this version makes is what earlier versions made, in other words.
-    #[test]
-    fn another_text_of_the_load_balancer_replaces_no_nodes() {
-        let (cluster, release) = (fixtures::cluster(), fixtures::release("4.22.0"));
-        let made = |cluster: &HostedCluster| {
-            let made = machine_config(&fixtures::pool(), cluster, &release);
-            let text = made.unwrap().unwrap().text();
-            serde_json::from_str::<Value>(&text).unwrap()["spec"].clone()
-        };
-        let desired = made(&cluster);
-        let mut earlier = desired.clone();
-        let config = config(&local(&cluster), &remote(&cluster).unwrap());
-        let config = config.replace("  timeout client-fin 5s\n", "");
-        let config = config.replace("  timeout server-fin 5s\n", "");
-        earlier["config"]["storage"]["files"][0] = file(&format!("{CONFIG}/haproxy.cfg"), &config);
-        assert_ne!(earlier, desired);
-        assert!(is_same(&earlier, &desired));
-        let mut moved = fixtures::cluster();
-        let status = moved.status.as_mut().unwrap();
-        status.control_plane_endpoint.as_mut().unwrap().port = 443;
-        assert!(!is_same(&made(&moved), &desired));
-    }
-
-    /// Check T16: nothing but an address or a name gets into the load balancer's configuration.
-    #[test]
-    fn haproxy_config_rejects_injected_settings() {
-        let release = fixtures::release("4.22.0");
-        for (field, host, expected) in [
-            ("advertiseAddress", "10.0.0.1", true),
-            ("advertiseAddress", "fd00::1", true),
-            ("advertiseAddress", "10.0.0.1:6443\n  stats enable", false),
-            ("host", "api.example.com\n  server other 192.0.2.1:1", false),
-        ] {
-            let mut cluster = fixtures::cluster();
-            if field == "host" {
-                let status = cluster.status.as_mut().unwrap();
-                status.control_plane_endpoint.as_mut().unwrap().host = host.to_owned();
-            } else {
-                let settings = serde_json::json!({ "advertiseAddress": host });
-                cluster.spec.networking.api_server = serde_json::from_value(settings).unwrap();
-            }
-            let made = machine_config(&fixtures::pool(), &cluster, &release);
-            assert_eq!(made.is_ok(), expected, "{host:?}: {made:?}");
-            if let Err(message) = made {
-                assert!(message.contains(field), "{message}");
-            }
-        }
-    }
-}
+mod tests;

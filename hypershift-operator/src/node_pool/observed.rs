@@ -22,6 +22,8 @@ pub(crate) struct Machine {
     pub(crate) user_data: String,
     pub(crate) node: Option<String>,
     pub(crate) kubelet: Option<String>,
+    /// The operating system of its node.
+    pub(crate) os_image: Option<String>,
     /// Its addresses within the network of the nodes, as it reports them.
     pub(crate) addresses: Vec<String>,
     /// Its last reported conditions.
@@ -99,6 +101,7 @@ impl Machine {
             user_data: text(data, "/spec/bootstrap/dataSecretName").unwrap_or_default(),
             node: text(data, "/status/nodeRef/name"),
             kubelet: text(data, "/status/nodeInfo/kubeletVersion"),
+            os_image: text(data, "/status/nodeInfo/osImage"),
             addresses: internal_addresses(data),
             ready: observed_condition(data, "Ready"),
             healthy: observed_condition(data, "NodeHealthy"),

@@ -1,19 +1,23 @@
 //! The operating system stream of a pool's nodes: which one they have, and whether it is in the hash. Pure.
 //!
 //! The field that selects it is part of the API's technology preview, so only the CRD of that preview has it. Without
-//! the field, nodes stay on RHEL 9.
+//! the preview, nodes stay on RHEL 9; with it and without the field, they keep the stream that they have, and new pools
+//! get the default of the release.
+
+mod reported;
 
 use std::sync::Arc;
 
 use api::conditions::{PoolCondition, Status};
-use api::hypershift::v1beta1::node_pool::NodePool;
+use api::features::FeatureSet;
 use payload::{Release, Version};
 use serde_json::Value;
 
 use super::conditions::Conditions;
-use super::config::Config;
+use super::config::{Config, Sources};
 use super::facts::Facts;
 use super::validate::kept;
+pub(crate) use reported::reported;
 
 /// The first major version whose nodes have RHEL 10 by default.
 const FIRST_RHEL_10: u64 = 5;
@@ -61,7 +65,7 @@ pub(crate) fn select(
     config: &mut Config,
     conditions: &mut Conditions,
 ) -> Option<Arc<Release>> {
-    match resolve(&facts.pool, &release.version, &config.raw) {
+    match resolve(facts, &release.version, &config.raw) {
         Ok(resolved) => config.os = resolved,
         Err(refused) => {
             let about = PoolCondition::ValidMachineConfig;
@@ -82,22 +86,48 @@ pub(crate) fn select(
 }
 
 /// The release with the boot images of the stream that a pool selects, whether it can have it or not.
-pub(crate) fn with_selected(pool: &NodePool, release: &Arc<Release>) -> Option<Arc<Release>> {
-    let name = match &pool.spec.os_image_stream {
+pub(crate) fn with_selected(facts: &Facts, release: &Arc<Release>) -> Option<Arc<Release>> {
+    let name = match &facts.pool.spec.os_image_stream {
         Some(selected) => selected.name.as_str(),
-        None => Stream::default().name(),
+        None => unselected(facts, &release.version, &manifests(facts)).name(),
     };
     release.with_stream(name).ok()
 }
 
-/// The stream of a pool of this release with this configuration: all manifests as one text.
-fn resolve(pool: &NodePool, version: &Version, config: &str) -> Result<Resolved, Refused> {
-    let Some(selected) = &pool.spec.os_image_stream else {
-        return Ok(Resolved::default());
+/// The manifests that may select a container runtime. Nothing if they are invalid.
+fn manifests(facts: &Facts) -> String {
+    let sources = Sources {
+        own: &facts.own,
+        core: &[],
+        tuning: &facts.tuning,
+        made: &[],
     };
-    let Some(stream) = Stream::parse(&selected.name) else {
-        let name = selected.name.clone();
-        return Err(Refused::Unknown { name });
+    sources.join().map(|it| it.raw).unwrap_or_default()
+}
+
+/// The stream of a pool that selects none.
+fn unselected(facts: &Facts, version: &Version, config: &str) -> Stream {
+    let known = reported(facts).and_then(|it| Stream::parse(&it.name));
+    match known {
+        Some(stream) => stream,
+        None if has_streams(facts) => default(has_rhel_10(version), uses_runc(config)),
+        None => Stream::default(),
+    }
+}
+
+/// Whether the API has streams.
+fn has_streams(facts: &Facts) -> bool {
+    facts.features.includes(FeatureSet::TechPreviewNoUpgrade)
+}
+
+/// The stream of a pool of this release with this configuration: all manifests as one text.
+fn resolve(facts: &Facts, version: &Version, config: &str) -> Result<Resolved, Refused> {
+    let stream = match &facts.pool.spec.os_image_stream {
+        Some(selected) => Stream::parse(&selected.name).ok_or_else(|| Refused::Unknown {
+            name: selected.name.clone(),
+        })?,
+        None if !has_streams(facts) && reported(facts).is_none() => return Ok(Resolved::default()),
+        None => unselected(facts, version, config),
     };
     let (has_rhel_10, uses_runc) = (has_rhel_10(version), uses_runc(config));
     let version = version.clone();
@@ -187,7 +217,7 @@ mod tests {
         let (crun, runc) = (config("crun"), config("runc"));
         let (nine, ten) = ("rhel-9", "rhel-10");
         for (selected, version, config, expected) in [
-            // Without the field, nodes keep their operating system.
+            // Without the preview, nodes keep their operating system.
             (None, "4.22.0", &crun, Ok((nine, ""))),
             (None, "5.0.0", &crun, Ok((nine, ""))),
             (None, "5.0.0", &runc, Ok((nine, ""))),
@@ -218,12 +248,12 @@ mod tests {
                 Err("\"rhel-11\", which is not a known stream"),
             ),
         ] {
-            let mut pool = fixtures::pool();
-            pool.spec.os_image_stream = selected.map(|name| OsImageStream {
+            let mut facts = fixtures::facts();
+            facts.pool.spec.os_image_stream = selected.map(|name| OsImageStream {
                 name: name.to_owned(),
             });
             let version = version.parse().unwrap();
-            let found = resolve(&pool, &version, config);
+            let found = resolve(&facts, &version, config);
             let found = found.map(|it| (it.stream.name(), it.entry));
             let found = found.map_err(|refused| refused.to_string());
             let name = format!("{selected:?} {version}");
@@ -233,6 +263,35 @@ mod tests {
                 }
                 (found, expected) => assert_eq!(found, expected.map_err(str::to_owned), "{name}"),
             }
+        }
+    }
+
+    #[test]
+    fn without_a_selection_nodes_keep_their_stream_or_get_the_default() {
+        let (crun, runc) = (config("crun"), config("runc"));
+        let (nine, ten) = ("rhel-9", "rhel-10");
+        for (status, version, config, expected) in [
+            (None, "4.22.0", &crun, Some((nine, ""))),
+            (None, "5.0.0", &crun, Some((ten, ""))),
+            (None, "5.0.0", &runc, Some((nine, ""))),
+            // A pool that was upgraded.
+            (Some(nine), "4.22.0", &crun, Some((nine, ""))),
+            (Some(nine), "5.0.0", &crun, Some((nine, nine))),
+            (Some(ten), "5.0.0", &crun, Some((ten, ""))),
+            (Some(ten), "5.0.0", &runc, None),
+            (Some(ten), "4.23.0", &crun, None),
+            (Some("other"), "5.0.0", &crun, Some((ten, ""))),
+        ] {
+            let mut facts = fixtures::facts();
+            facts.features = FeatureSet::TechPreviewNoUpgrade;
+            let before = facts.pool.status.get_or_insert_default();
+            before.os_image_stream = status.map(|name| OsImageStream {
+                name: name.to_owned(),
+            });
+            let version = version.parse().unwrap();
+            let found = resolve(&facts, &version, config).ok();
+            let found = found.map(|it| (it.stream.name(), it.entry));
+            assert_eq!(found, expected, "{status:?} {version}");
         }
     }
 
@@ -304,7 +363,7 @@ mod tests {
             let mut conditions = Conditions::new(Vec::new(), Some(3), facts.now);
             let found = select(&facts, &release, &mut joined, &mut conditions);
             if found.is_some() {
-                assert_eq!(with_selected(&facts.pool, &release), found, "{name}");
+                assert_eq!(with_selected(&facts, &release), found, "{name}");
             }
             let booted = found.map(|it| it.boot_images.as_ref().unwrap().stream.clone());
             assert_eq!(booted.as_deref(), expected.ok(), "{name}");

@@ -105,7 +105,7 @@ pub(crate) fn plan(
         hash: &hash,
     };
     let version = release.version.to_string();
-    let context = Context::of(&facts.cluster, version.clone());
+    let context = Context::of(&facts.cluster, &release.version);
     let settings = config.fingerprint(&context);
     let mut fields = Fields::of(facts, config);
     let token = facts.token(&hash);

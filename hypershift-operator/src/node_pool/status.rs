@@ -16,6 +16,7 @@ use api::hypershift::v1beta1::platform::PlatformType;
 use super::conditions::Conditions;
 use super::facts::Facts;
 use super::observed::{ObservedCondition, Workload};
+use super::os_stream;
 use super::plan::Plan;
 use super::validate::Evaluation;
 use crate::names::node_pool as names;
@@ -246,7 +247,7 @@ pub(crate) fn status(
         nodes_info: nodes_info(facts, version.as_deref()),
         version,
         platform: before.platform,
-        os_image_stream: before.os_image_stream,
+        os_image_stream: os_stream::reported(facts),
         conditions: conditions.list().to_vec(),
     }
 }

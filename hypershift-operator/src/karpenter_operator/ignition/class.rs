@@ -57,6 +57,7 @@ fn plan(
         release,
         cluster_version: shared.versions.completed.clone(),
         capabilities: shared.capabilities.clone(),
+        operator_image: shared.operator_image.clone(),
         pull_secret: shared.pull_secret_bytes.clone(),
         trust_bundle: shared.trust_bundle.clone(),
         ssh_key: shared.ssh_key.clone(),

@@ -36,6 +36,7 @@ pub(super) fn shared(region: &str) -> Shared {
         },
         release,
         capabilities: Capabilities::unknown(),
+        operator_image: "images.example.com/operator@sha256:c".to_owned(),
         pull_secret: PullSecret::parse(&pull_secret).unwrap(),
         pull_secret_bytes: pull_secret,
         trust_bundle: None,

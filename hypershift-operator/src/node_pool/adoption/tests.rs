@@ -12,6 +12,10 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::LocalObjectReference;
 use serde_json::{Value, json};
 
+mod proxied;
+mod stream;
+mod tls;
+
 use super::*;
 use crate::node_pool::conditions::Conditions;
 use crate::node_pool::config::{Content, Source};
@@ -66,36 +70,46 @@ fn load_balancer() -> String {
     );
     let haproxy = "frontend local_apiserver\n  bind 172.20.0.1:6443\n\nbackend remote_apiserver\n  \
                    option httpchk GET /version\n  server controlplane api.dev.example.com:6443\n";
-    let files = [
-        (
-            "/usr/local/bin/setup-apiserver-ip.sh",
-            "#!/usr/bin/env bash\n",
-        ),
+    way_to_the_api_server(&[
         (
             "/etc/kubernetes/apiserver-proxy-config/haproxy.cfg",
             haproxy,
         ),
         ("/etc/kubernetes/manifests/kube-apiserver-proxy.yaml", &*pod),
-    ];
-    let files = files.map(|(path, content)| {
+    ])
+}
+
+/// Its MachineConfig with such files.
+fn way_to_the_api_server(files: &[(&str, &str)]) -> String {
+    let script = (
+        "/usr/local/bin/setup-apiserver-ip.sh",
+        "#!/usr/bin/env bash\n",
+    );
+    let files = [&[script][..], files].concat();
+    let files = files.into_iter().map(|(path, content)| {
         let content = BASE64.encode(content);
         let source = format!("data:text/plain;charset=utf-8;base64,{content}");
         let contents = json!({ "source": source, "verification": {} });
         json!({ "contents": contents, "group": {}, "mode": 420, "overwrite": true, "path": path, "user": {} })
     });
+    let files: Vec<_> = files.collect();
     let config = json!({ "ignition": { "version": "3.2.0" }, "storage": { "files": files } });
     machine_config("20-apiserver-haproxy", &config, &Value::Null)
 }
 
 /// The whole configuration of another operator.
 fn configuration() -> String {
+    configuration_with(load_balancer())
+}
+
+fn configuration_with(way_to_the_api_server: String) -> String {
     let ignition = json!({ "config": {}, "security": { "tls": {} }, "version": "3.2.0" });
     let plain = json!({ "ignition": ignition, "passwd": {}, "storage": {}, "systemd": {} });
     let mut ssh = plain.clone();
     ssh["passwd"] = json!({ "users": [{ "name": "core" }] });
     let limits = json!({ "ignition": { "version": "3.2.0" } });
     [
-        load_balancer(),
+        way_to_the_api_server,
         machine_config("30-fips", &plain, &Value::Null),
         machine_config("99-worker-ssh", &ssh, &Value::Null),
         machine_config("limits", &limits, &json!(["nosmt"])),
@@ -519,7 +533,7 @@ fn hashes_are_stable_across_restarts_and_versions_of_the_operator() {
     let mut conditions = Conditions::new(Vec::new(), Some(3), new.now);
     let (found, _) = validate::validate(&new, &mut conditions);
     let config = found.config.unwrap();
-    let inputs = config.fingerprint(&Context::of(&new.cluster, "4.22.0".to_owned()));
+    let inputs = config.fingerprint(&Context::of(&new.cluster, &"4.22.0".parse().unwrap()));
     let own = found.hashes.unwrap().with_version;
     let documents: Vec<_> = config.raw.split("\n---\n").collect();
     let join = |documents: Vec<String>| documents.join("\n---\n");

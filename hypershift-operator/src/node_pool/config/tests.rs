@@ -135,6 +135,7 @@ fn context() -> Context {
         pull_secret: "pull-secret".to_owned(),
         trust_bundle: String::new(),
         global: r#"{"proxy":{"httpProxy":"http://proxy.example.com"}}"#.to_owned(),
+        tls: None,
     }
 }
 
@@ -159,6 +160,10 @@ fn hashes_change_with_their_inputs() {
         global: String::new(),
         ..context()
     };
+    let tls = |tls: &str| Context {
+        tls: Some(tls.to_owned()),
+        ..context()
+    };
     for (name, after, with, without) in [
         ("nothing", config.hashes(&context()), false, false),
         ("configuration", other.hashes(&context()), true, true),
@@ -166,6 +171,8 @@ fn hashes_change_with_their_inputs() {
         ("pull secret", config.hashes(&pull_secret), true, true),
         ("trust bundle", config.hashes(&trust_bundle), true, true),
         ("cluster's settings", config.hashes(&global), true, false),
+        ("TLS profile", config.hashes(&tls("{}\n")), true, false),
+        ("default TLS profile", config.hashes(&tls("")), false, false),
     ] {
         assert_eq!(before.with_version != after.with_version, with, "{name}");
         assert_eq!(
@@ -225,6 +232,12 @@ fn inputs_outside_of_manifests_are_recorded() {
             changed(|it| it.global = String::new()),
             true,
         ),
+        // It tells apart what versions of this operator recorded that knew of no TLS profile.
+        (
+            "default TLS profile",
+            changed(|it| it.tls = Some(String::new())),
+            true,
+        ),
         ("stream", other_stream.fingerprint(&context()), true),
     ] {
         assert_eq!(after != config.fingerprint(&context()), expected, "{name}");
@@ -241,4 +254,41 @@ fn unset_fields_are_pruned_from_global_config() {
         pruned(json!({ "proxy": { "httpProxy": "a", "x": {} } })),
         json!({ "proxy": { "httpProxy": "a" } })
     );
+}
+
+#[test]
+fn nodes_follow_the_tls_profile_from_4_23_on() {
+    let custom =
+        json!({ "type": "Custom", "custom": { "ciphers": ["ECDHE-RSA-AES128-GCM-SHA256"] } });
+    let custom_text =
+        "{\"custom\":{\"ciphers\":[\"ECDHE-RSA-AES128-GCM-SHA256\"]},\"type\":\"Custom\"}\n";
+    for (version, profile, expected) in [
+        ("4.22.9", json!({ "type": "Modern" }), None),
+        ("4.23.0", Value::Null, Some("")),
+        ("4.23.0", json!({}), Some("")),
+        (
+            "4.23.0",
+            json!({ "type": "Intermediate", "intermediate": {} }),
+            Some(""),
+        ),
+        (
+            "4.23.0",
+            json!({ "type": "Modern", "modern": {} }),
+            Some("{\"type\":\"Modern\"}\n"),
+        ),
+        (
+            "4.23.0-ec.1",
+            json!({ "type": "Old" }),
+            Some("{\"type\":\"Old\"}\n"),
+        ),
+        ("5.0.0", custom, Some(custom_text)),
+    ] {
+        let mut cluster = crate::node_pool::fixtures::cluster();
+        let configuration = json!({ "apiServer": { "tlsSecurityProfile": profile } });
+        cluster.spec.configuration = serde_json::from_value(configuration).unwrap();
+        let context = Context::of(&cluster, &version.parse().unwrap());
+        assert_eq!(context.tls.as_deref(), expected, "{version} {profile}");
+        assert_eq!(context.global, "", "{version} {profile}");
+        assert_eq!(context.without_tls().tls, None);
+    }
 }

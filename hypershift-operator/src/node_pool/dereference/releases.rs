@@ -4,41 +4,48 @@ use std::sync::Arc;
 
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use api::hypershift::v1beta1::node_pool::NodePool;
-use payload::operator_image::{Candidate, Question, candidate, knows};
+use payload::operator_image::{Candidate, Labels, Question, candidate, knows, released_labels};
 use payload::{Capabilities, Mirrors, PullSecret, Release, Releases, Version, pull_secret};
 
 use super::Reader;
 use crate::node_pool::facts::Unread;
+use crate::node_pool::haproxy;
 
 /// The reason if the release cannot be read without a pull secret.
 const NO_SECRET: &str = "SecretNotFound";
 
+/// What registries have.
+pub(super) struct Images {
+    /// The pool's release.
+    pub(super) release: Result<Arc<Release>, Unread>,
+    /// The version that the cluster has.
+    pub(super) cluster_version: Option<Version>,
+    /// What the cluster's operator can do.
+    pub(super) capabilities: Capabilities,
+    /// The image of that operator as nodes pull it, if they may run it.
+    pub(super) operator: Option<String>,
+}
+
 // === impl Reader ===
 
 impl Reader<'_> {
-    /// The pool's release, the version that the cluster has, and what its operator can do.
-    pub(super) async fn releases(
+    /// The pool's release, and what the control plane of its cluster has and can do.
+    pub(super) async fn images(
         &self,
         pool: &NodePool,
         cluster: &HostedCluster,
         pull_secret: Option<&[u8]>,
-    ) -> (Result<Arc<Release>, Unread>, Option<Version>, Capabilities) {
+    ) -> Images {
         let pull_secret = match pull_secret.map(PullSecret::parse) {
             Some(Ok(pull_secret)) => pull_secret,
-            Some(Err(error)) => {
-                return (
-                    Err(Unread::secret(error.to_string())),
-                    None,
-                    Capabilities::unknown(),
-                );
-            }
+            Some(Err(error)) => return Images::unread(Unread::secret(error.to_string())),
             None => {
                 let name = &cluster.spec.pull_secret.name;
                 let message = format!(
                     "Secret {name} with the key {} does not exist: create it",
                     pull_secret::KEY
                 );
-                return (Err(Unread::secret(message)), None, Capabilities::unknown());
+                return Images::unread(Unread::secret(message));
             }
         };
         let mirrors = Mirrors::of(&cluster.spec.image_content_sources);
@@ -55,10 +62,10 @@ impl Reader<'_> {
             .get(&cluster.spec.release.image, &pull_secret)
             .await
         {
-            Err(error) if error.is_in_progress() => return Unread::in_progress(&error),
+            Err(error) if error.is_in_progress() => return Images::unread(Unread::of(&error)),
             of_cluster => of_cluster.ok(),
         };
-        let version =
+        let cluster_version =
             completed(cluster).or_else(|| of_cluster.as_ref().map(|it| it.version.clone()));
         let question = Question {
             cluster,
@@ -66,11 +73,60 @@ impl Reader<'_> {
             release: of_cluster.as_deref(),
             images: &self.ctx.images.operator,
         };
-        match capabilities(&releases, &question, &pull_secret).await {
-            Ok(capabilities) => (release, version, capabilities),
-            Err(error) => Unread::in_progress(&error),
+        match of_operator(&releases, &question, &pull_secret).await {
+            Ok((capabilities, operator)) => Images {
+                release,
+                cluster_version,
+                capabilities,
+                operator,
+            },
+            Err(error) => Images::unread(Unread::of(&error)),
         }
     }
+}
+
+// === impl Images ===
+
+impl Images {
+    /// Nothing is known without the release.
+    fn unread(reason: Unread) -> Self {
+        Self {
+            release: Err(reason),
+            cluster_version: None,
+            capabilities: Capabilities::unknown(),
+            operator: None,
+        }
+    }
+}
+
+/// The capabilities of the cluster's operator, and its image. Fails only while labels are being read.
+async fn of_operator(
+    releases: &Releases,
+    question: &Question<'_>,
+    pull_secret: &PullSecret,
+) -> Result<(Capabilities, Option<String>), payload::Error> {
+    let capabilities = capabilities(releases, question, pull_secret).await?;
+    if !haproxy::has_proxy(question.cluster) {
+        return Ok((capabilities, None));
+    }
+    let labels = match released_labels(question, releases, pull_secret).await {
+        Ok(labels) => Labels::Read(labels.unwrap_or_default()),
+        Err(error) if error.is_in_progress() => return Err(error),
+        Err(error) => Labels::Unreadable(support::error::chain(&error)),
+    };
+    Ok((capabilities, image_of_nodes(question, &labels)))
+}
+
+/// The image of the cluster's operator, without overrides.
+fn image_of_nodes(question: &Question<'_>, labels: &Labels) -> Option<String> {
+    let release = question.release.map(|it| it.clone().for_user());
+    let question = Question {
+        cluster: question.cluster,
+        capi_types: question.capi_types,
+        release: release.as_ref(),
+        images: question.images,
+    };
+    candidate(&question).ok()?.settled(labels).ok()
 }
 
 async fn release(
@@ -122,13 +178,6 @@ impl Unread {
         }
     }
 
-    /// The reason while an image is being read.
-    fn in_progress(
-        error: &payload::Error,
-    ) -> (Result<Arc<Release>, Self>, Option<Version>, Capabilities) {
-        (Err(Self::of(error)), None, Capabilities::unknown())
-    }
-
     fn secret(message: String) -> Self {
         Self {
             reason: NO_SECRET.to_owned(),
@@ -156,7 +205,8 @@ mod tests {
     use api::annotations::cluster::CONTROL_PLANE_OPERATOR_IMAGE_LABELS;
     use api::group::CapiTypes;
     use ownership::Scope;
-    use payload::Capability;
+    use payload::operator_image::OperatorImages;
+    use payload::{Capability, Overrides};
 
     use super::*;
     use crate::config::Config;
@@ -167,7 +217,7 @@ mod tests {
         let config = Config::for_tests(Scope::Private);
         let releases = Releases::new(config.releases.clone()).unwrap();
         let pull_secret = PullSecret::parse(br#"{"auths":{}}"#).unwrap();
-        let images = payload::operator_image::OperatorImages::default();
+        let images = OperatorImages::default();
         for platform in ["aws", "agent", "kubevirt", "none"] {
             let mut cluster = fixture::hosted_cluster(platform);
             // Labels of an annotation are known without a registry.
@@ -185,6 +235,64 @@ mod tests {
             let found = capabilities(&releases, &question, &pull_secret).await;
             let has = found.unwrap().has(Capability::SkipsHaproxy);
             assert!(has, "{platform}");
+        }
+    }
+
+    #[test]
+    fn nodes_pull_the_operator_of_the_release_without_overrides() {
+        let pairs = [("images.example.com", "mirror.example.com")];
+        let overrides = Overrides::new(pairs.map(|(from, to)| (from.to_owned(), to.to_owned())));
+        let references = serde_json::json!({
+            "kind": "ImageStream", "apiVersion": "image.openshift.io/v1",
+            "metadata": { "name": "4.22.0" },
+            "spec": { "tags": [{
+                "name": "hypershift",
+                "from": { "kind": "DockerImage", "name": "images.example.com/operator@sha256:1" },
+            }] },
+        });
+        let text = references.to_string();
+        let release = Release::from_image_references("a", text.as_bytes(), &overrides).unwrap();
+        let images = OperatorImages {
+            fallback: Some("images.example.com/own:1".to_owned()),
+            ..OperatorImages::default()
+        };
+        let cluster = fixture::hosted_cluster("agent");
+        let knows = Labels::Read([(Capability::PrivateTypes.label(), "true".to_owned())].into());
+        for (types, release, labels, expected) in [
+            (
+                CapiTypes::Private,
+                Some(&release),
+                &knows,
+                Some("images.example.com/operator@sha256:1"),
+            ),
+            (
+                CapiTypes::Standard,
+                Some(&release),
+                &Labels::Read([].into()),
+                Some("images.example.com/operator@sha256:1"),
+            ),
+            (
+                CapiTypes::Private,
+                Some(&release),
+                &Labels::Read([].into()),
+                Some("images.example.com/own:1"),
+            ),
+            (
+                CapiTypes::Private,
+                Some(&release),
+                &Labels::Unreadable("no access".to_owned()),
+                None,
+            ),
+            (CapiTypes::Private, None, &knows, None),
+        ] {
+            let question = Question {
+                cluster: &cluster,
+                capi_types: types,
+                release,
+                images: &images,
+            };
+            let found = image_of_nodes(&question, labels);
+            assert_eq!(found.as_deref(), expected, "{types:?} {labels:?}");
         }
     }
 }

@@ -4,17 +4,17 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::Value;
 
+use super::proxied::PROGRAM;
 use super::{CONFIG, MANIFEST};
 use crate::node_pool::manifest;
-
-/// The program that leads through a proxy of the cluster.
-const THROUGH_PROXY: &str = "kubernetes-default-proxy";
 
 /// How pods on a node reach the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Path {
-    /// The image, by its digest if it has one: the same one may come from a mirror.
-    image: String,
+    /// The image of the load balancer, by its digest if it has one: the same one may come from a mirror. `None` for the
+    /// program of the control-plane-operator, which forwards in the same way in every version of it: an upgrade of that
+    /// operator must not replace nodes.
+    image: Option<String>,
     /// Where the program listens, and where it leads to.
     from: Address,
     to: Address,
@@ -52,7 +52,7 @@ impl Path {
         let image = identity(container["image"].as_str()?).to_owned();
         match file(spec, &format!("{CONFIG}/haproxy.cfg")) {
             Some(config) => Self::of_haproxy(image, &config),
-            None => Self::of_program(image, container),
+            None => Self::of_program(container),
         }
     }
 
@@ -67,7 +67,7 @@ impl Path {
         let path = check.and_then(|it| it.last());
         let header = server.iter().skip_while(|it| !it.starts_with("send-proxy"));
         Some(Self {
-            image,
+            image: Some(image),
             from: Address::read(bind.get(1)?)?,
             to: Address::read(server.get(2)?)?,
             through: None,
@@ -77,11 +77,11 @@ impl Path {
         })
     }
 
-    fn of_program(image: String, container: &Value) -> Option<Self> {
+    fn of_program(container: &Value) -> Option<Self> {
         let words = ["command", "args"].map(|part| container[part].as_array());
         let words = words.into_iter().flatten().flatten();
         let words: Vec<_> = words.filter_map(Value::as_str).collect();
-        if !words.contains(&THROUGH_PROXY) {
+        if !words.contains(&PROGRAM) {
             return None;
         }
         let flag = |name: &str| {
@@ -92,7 +92,7 @@ impl Path {
             }
         };
         Some(Self {
-            image,
+            image: None,
             from: flag("--listen-addr")?,
             to: flag("--apiserver-addr")?,
             through: Some(flag("--proxy-addr")?),
@@ -252,23 +252,30 @@ status: {{}}
 
     #[test]
     fn the_way_through_a_proxy_is_read() {
-        let pod = |arguments: &Value| {
-            let container = json!({ "name": "proxy", "image": IMAGE, "command": arguments });
+        let pod_of = |image: &str, arguments: &Value| {
+            let container = json!({ "name": "proxy", "image": image, "command": arguments });
             let pod =
                 json!({ "apiVersion": "v1", "kind": "Pod", "spec": { "containers": [container] } });
             let file = haproxy::file(MANIFEST, &pod.to_string());
             Path::read(&json!({ "config": { "storage": { "files": [file] } } }))
         };
-        let joined = pod(&json!([
-            "control-plane-operator",
-            THROUGH_PROXY,
-            "--listen-addr=172.20.0.1:6443",
-            "--proxy-addr=proxy.example.com:3128",
-            "--apiserver-addr=api.example.com:443",
-        ]));
+        let pod = |arguments: &Value| pod_of(IMAGE, arguments);
+        let arguments = |proxy: &str| {
+            json!([
+                "control-plane-operator",
+                PROGRAM,
+                "--listen-addr=172.20.0.1:6443",
+                format!("--proxy-addr={proxy}"),
+                "--apiserver-addr=api.example.com:443",
+            ])
+        };
+        let joined = pod(&arguments("proxy.example.com:3128"));
+        assert_ne!(joined, pod(&arguments("proxy.example.com:3129")));
+        let other = "registry.example.com/operator@sha256:b";
+        assert_eq!(joined, pod_of(other, &arguments("proxy.example.com:3128")));
         let apart = pod(&json!([
             "control-plane-operator",
-            THROUGH_PROXY,
+            PROGRAM,
             "--listen-addr",
             "172.20.0.1:6443",
             "--proxy-addr",

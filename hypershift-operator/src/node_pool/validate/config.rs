@@ -21,12 +21,14 @@ pub(super) fn manifests(
         conditions.set(about, Status::False, "ValidationFailed", message);
         return Err(Blocked::Waiting);
     }
-    let proxy =
-        haproxy::machine_config(&facts.pool, &facts.cluster, release).map_err(|message| {
+    let operator = facts.operator_image.as_deref();
+    let proxy = haproxy::machine_config(&facts.pool, &facts.cluster, release, operator).map_err(
+        |message| {
             let message = kept(facts, &message);
             conditions.set(about, Status::False, "WaitingForAvailable", message);
             Blocked::Waiting
-        })?;
+        },
+    )?;
     let mut made = cluster_config::manifests(&facts.cluster, facts.ssh_key.as_deref());
     made.extend(proxy);
     let core = haproxy::published(&facts.core, &facts.capabilities);
@@ -50,7 +52,7 @@ pub(super) fn manifests(
         Ok(mut config) => {
             let release = os_stream::select(facts, release, &mut config, conditions)
                 .ok_or(Blocked::Waiting)?;
-            let context = Context::of(&facts.cluster, release.version.to_string());
+            let context = Context::of(&facts.cluster, &release.version);
             let (config, hashes) = adoption::keep(facts, config, &context);
             let unmirrored = mirrored::conflicts(facts);
             // Whether nodes get FIPS mode or kernel arguments depends on the programs of the release, which the ignition

@@ -22,6 +22,8 @@ const ROOT_VOLUME: i64 = 16;
 const VOLUME_TYPE: &str = "gp3";
 /// Pods that are not in the host network are one hop further from the metadata service.
 const METADATA_HOPS: u8 = 2;
+/// The provider has the singular.
+const CAPACITY_BLOCK: &str = "CapacityBlock";
 /// The tag of instances that the termination handler watches.
 const TERMINATION_HANDLER: &str = "aws-node-termination-handler/managed";
 
@@ -249,9 +251,12 @@ fn place(spec: &mut Value, placement: Option<&AwsPlacement>, spot: bool) {
         preference,
     } = reservation;
     let price = terms.and_then(|it| it.max_price);
+    // What a reservation without a kind is. Dedicated hosts are in none of that kind.
+    let block = (id.is_some() && tenancy != Some(AwsTenancy::Host)).then_some(CAPACITY_BLOCK);
     let market = market_type
         .and_then(market)
-        .or(reserved.map(reserved_market));
+        .or(reserved.map(reserved_market))
+        .or(block);
     let market = if spot { Some("Spot") } else { market };
     let optional = [
         ("tenancy", tenancy.map(|it| json!(tenancy_name(it)))),
@@ -282,15 +287,14 @@ fn market(market: AwsMarketType) -> Option<&'static str> {
         AwsMarketType::Unset => None,
         AwsMarketType::OnDemand => Some("OnDemand"),
         AwsMarketType::Spot => Some("Spot"),
-        // The provider has the singular.
-        AwsMarketType::CapacityBlocks => Some("CapacityBlock"),
+        AwsMarketType::CapacityBlocks => Some(CAPACITY_BLOCK),
     }
 }
 
 fn reserved_market(market: AwsReservedMarketType) -> &'static str {
     match market {
         AwsReservedMarketType::OnDemand => "OnDemand",
-        AwsReservedMarketType::CapacityBlocks => "CapacityBlock",
+        AwsReservedMarketType::CapacityBlocks => CAPACITY_BLOCK,
     }
 }
 
@@ -307,6 +311,84 @@ fn set<const N: usize>(object: &mut Value, fields: [(&str, Option<Value>); N]) {
     for (name, value) in fields {
         if let Some(value) = value {
             object[name] = value;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reservations_without_a_kind_are_capacity_blocks() {
+        let reserved = |more: &Value| {
+            let mut reservation = json!({ "id": "cr-0123456789abcdef0" });
+            for (key, value) in more.as_object().into_iter().flatten() {
+                reservation[key] = value.clone();
+            }
+            reservation
+        };
+        let id = || reserved(&json!({}));
+        for (placement, is_spot, expected) in [
+            (json!({}), false, None),
+            (
+                json!({ "capacityReservation": id() }),
+                false,
+                Some("CapacityBlock"),
+            ),
+            (
+                json!({ "capacityReservation": id(), "marketType": "" }),
+                false,
+                Some("CapacityBlock"),
+            ),
+            (
+                json!({ "capacityReservation": id(), "tenancy": "dedicated" }),
+                false,
+                Some("CapacityBlock"),
+            ),
+            (
+                json!({ "capacityReservation": reserved(&json!({ "preference": "CapacityReservationsOnly" })) }),
+                false,
+                Some("CapacityBlock"),
+            ),
+            (
+                json!({ "capacityReservation": id(), "tenancy": "host" }),
+                false,
+                None,
+            ),
+            (
+                json!({ "capacityReservation": { "preference": "Open" } }),
+                false,
+                None,
+            ),
+            (
+                json!({ "capacityReservation": id(), "marketType": "OnDemand" }),
+                false,
+                Some("OnDemand"),
+            ),
+            (
+                json!({ "capacityReservation": reserved(&json!({ "marketType": "OnDemand" })) }),
+                false,
+                Some("OnDemand"),
+            ),
+            (
+                json!({ "capacityReservation": reserved(&json!({ "marketType": "OnDemand" })), "marketType": "CapacityBlocks" }),
+                false,
+                Some("CapacityBlock"),
+            ),
+            (
+                json!({ "capacityReservation": reserved(&json!({ "marketType": "CapacityBlocks" })), "tenancy": "host" }),
+                false,
+                Some("CapacityBlock"),
+            ),
+            (json!({ "capacityReservation": id() }), true, Some("Spot")),
+        ] {
+            let read: AwsPlacement = serde_json::from_value(placement.clone()).unwrap();
+            let mut spec = json!({});
+            place(&mut spec, Some(&read), is_spot);
+            assert_eq!(spec["marketType"].as_str(), expected, "{placement}");
+            let id = read.capacity_reservation.and_then(|it| it.id);
+            assert_eq!(spec["capacityReservationId"].as_str(), id.as_deref());
         }
     }
 }
