@@ -17,7 +17,7 @@ use anyhow::{Context, Result};
 use serde_json::json;
 
 use crate::certs::write;
-use crate::namespaces::{self, Entry, Subnets};
+use crate::namespaces::{self, Entry};
 use crate::node::NodeTestbed;
 use crate::process::{Launch, Process};
 use crate::registry;
@@ -31,8 +31,9 @@ const CONTAINERD: &str = include_str!("node/containerd.toml");
 const PODS: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 0);
 /// Port of the runtime's metrics.
 const METRICS: u16 = 1338;
-/// The last parts of addresses that pods of the management cluster may have.
-const IN_PODS: RangeInclusive<u8> = 2..=254;
+/// The last parts of addresses that machines may have, whatever their network is: that of the testbed, of a cluster that made
+/// its own, or of pods.
+const HOSTS: RangeInclusive<u8> = 2..=254;
 
 /// What a machine is to be.
 #[derive(Debug, Clone)]
@@ -149,7 +150,7 @@ impl Fixture {
     pub fn start_in(&self, machine: Machine, network: &str) -> Result<Guest> {
         let name = machine.instance.clone();
         let guest = self.prepare(machine, Network::Given(network.to_owned()));
-        self.route_pods(&guest, IN_PODS)
+        self.route_pods(&guest)
             .with_context(|| format!("cannot connect the machine {name}"))?;
         self.boot(guest)
             .with_context(|| format!("cannot start the machine {name}"))
@@ -188,15 +189,15 @@ impl Fixture {
         ] {
             self.entry.run("ip", line)?;
         }
-        self.route_pods(guest, Subnets::MACHINES)
+        self.route_pods(guest)
     }
 
     /// Has a machine reach the pods of all others, as the network of a cluster would. The rest of the testbed cannot.
-    fn route_pods(&self, guest: &Guest, hosts: RangeInclusive<u8>) -> Result<()> {
+    fn route_pods(&self, guest: &Guest) -> Result<()> {
         let path = guest.directory.join("routes");
         std::fs::create_dir_all(&guest.directory)
             .with_context(|| format!("cannot create {}", guest.directory.display()))?;
-        write(&path, &pod_routes(guest.machine.address, hosts))?;
+        write(&path, &pod_routes(guest.machine.address))?;
         let network = format!("--net={}", guest.network.file());
         let batch = path.display().to_string();
         let line = [network.as_str(), "--", "ip", "-batch", &batch];
@@ -386,9 +387,9 @@ fn pods_of(host: u8) -> String {
 }
 
 /// The routes of a machine to the pods of all others that there may be beside it, for `ip -batch`.
-fn pod_routes(address: Ipv4Addr, hosts: RangeInclusive<u8>) -> String {
+fn pod_routes(address: Ipv4Addr) -> String {
     let [a, b, c, own] = address.octets();
-    let others = hosts.filter(|&host| host != own);
+    let others = HOSTS.filter(|&host| host != own);
     // In a network that is given, those of an attempt that failed may be there.
     let each =
         others.map(|host| format!("route replace {} via {a}.{b}.{c}.{host}\n", pods_of(host)));
@@ -460,12 +461,11 @@ mod tests {
         let one = pod_network(Ipv4Addr::new(198, 18, 4, 130));
         assert!(one.contains("100.64.130.0/24"), "{one}");
         assert_ne!(one, pod_network(Ipv4Addr::new(198, 18, 4, 131)));
-        for (hosts, first) in [(Subnets::MACHINES, 129), (IN_PODS, 2)] {
-            let routes = pod_routes(Ipv4Addr::new(198, 18, 4, 130), hosts);
-            assert!(routes.contains("route replace 100.64.131.0/24 via 198.18.4.131\n"));
-            assert!(!routes.contains("100.64.130.0/24"), "{routes}");
-            let expected = format!("route replace 100.64.{first}.0/24 ");
-            assert!(routes.starts_with(&expected), "{routes}");
+        let routes = pod_routes(Ipv4Addr::new(198, 18, 4, 130));
+        for other in [4, 129, 131, 254] {
+            let expected = format!("route replace 100.64.{other}.0/24 via 198.18.4.{other}\n");
+            assert!(routes.contains(&expected), "{routes}");
         }
+        assert!(!routes.contains("100.64.130.0/24"), "{routes}");
     }
 }

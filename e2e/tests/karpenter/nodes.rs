@@ -11,8 +11,7 @@ use crate::hosted_cluster::autoscaled;
 
 const REQUESTS: Resource<'_> =
     Resource::new("certificates.k8s.io/v1", "certificatesigningrequests");
-/// Signers of kubelets' certificates.
-const CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
+/// Signer of kubelets' serving certificates.
 const SERVING: &str = "kubernetes.io/kubelet-serving";
 /// The reason of an approval.
 const APPROVED: &str = "KarpenterCSRApprove";
@@ -78,30 +77,29 @@ pub(super) async fn are_replaced_when_their_class_changes(
     Ok(machine)
 }
 
-/// The requests of its kubelet were approved by the controller for nodes of Karpenter.
+/// The serving certificate of its kubelet was approved by the controller for nodes of Karpenter. The first one of a kubelet is
+/// approved by Kubernetes for every node with the bootstrap kubeconfig, which is faster.
 async fn was_approved(auto_node: &AutoNode<'_>, machine: &Machine) -> Result<()> {
     let AutoNode { fixture, guest, .. } = auto_node;
     let kubelet = format!("system:node:{}", machine.node);
     fixture
-        .stage("the kubelet's certificates were approved", async || {
-            let mut requests = guest.client.list(&REQUESTS.all()).await?;
-            requests.retain(|request| {
-                let approval = conditions::find(request, "Approved");
-                approval.is_some_and(|it| it["reason"] == APPROVED)
-            });
-            let signers: Vec<_> = requests
-                .iter()
-                .map(|request| &request["spec"]["signerName"])
-                .collect();
-            // The first request of a kubelet is that of an account which all have in common.
-            let has_client = signers.iter().any(|signer| **signer == CLIENT);
-            let has_serving = requests.iter().any(|request| {
-                let spec = &request["spec"];
-                spec["signerName"] == SERVING && spec["username"] == kubelet.as_str()
-            });
-            ensure!(has_client && has_serving, "approved are {signers:?}");
-            Ok(())
-        })
+        .stage(
+            "the kubelet's serving certificate was approved",
+            async || {
+                let mut requests = guest.client.list(&REQUESTS.all()).await?;
+                requests.retain(|request| {
+                    let spec = &request["spec"];
+                    spec["signerName"] == SERVING && spec["username"] == kubelet.as_str()
+                });
+                let mut approvals = requests
+                    .iter()
+                    .map(|request| conditions::find(request, "Approved"));
+                let is_approved = approvals.any(|it| it.is_some_and(|it| it["reason"] == APPROVED));
+                let statuses: Vec<_> = requests.iter().map(|request| &request["status"]).collect();
+                ensure!(is_approved, "the requests are {statuses:?}");
+                Ok(())
+            },
+        )
         .await
 }
 

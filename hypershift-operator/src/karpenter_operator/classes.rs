@@ -127,9 +127,18 @@ pub(super) fn conditions(class: &OpenshiftEc2NodeClass) -> &[Condition] {
 
 /// Whether a condition of a class is true.
 pub(super) fn is_true(class: &OpenshiftEc2NodeClass, about: &str) -> bool {
+    has(class, about, "True")
+}
+
+/// Whether a condition of a class is false. One that it does not have is not.
+pub(super) fn is_false(class: &OpenshiftEc2NodeClass, about: &str) -> bool {
+    has(class, about, "False")
+}
+
+fn has(class: &OpenshiftEc2NodeClass, about: &str, status: &str) -> bool {
     conditions(class)
         .iter()
-        .any(|it| it.type_ == about && it.status == "True")
+        .any(|it| it.type_ == about && it.status == status)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::classes::{READY, SUPPORTED_SKEW, Update, VERSION_RESOLVED, is_true};
+use super::classes::{READY, SUPPORTED_SKEW, Update, VERSION_RESOLVED, is_false, is_true};
 
 /// Condition: tags of the class have other values in the hosted cluster.
 const TAG_CONFLICT: &str = "AWSResourceTagConflict";
@@ -81,9 +81,8 @@ fn ready(class: &OpenshiftEc2NodeClass, source: &Value, waits: Option<&Waits>) -
     if let Some(Waits { reason, message }) = waits {
         return Update::new(READY, false, *reason, message);
     }
-    if !is_true(class, VERSION_RESOLVED) {
-        let message =
-            format!("the version of the nodes is not known: see condition {VERSION_RESOLVED}");
+    if let Some((problem, about)) = version_problem(class) {
+        let message = format!("the version of the nodes {problem}: see condition {about}");
         return Update::new(READY, false, "VersionNotResolved", message);
     }
     let mut conditions = source["conditions"].as_array().into_iter().flatten();
@@ -99,6 +98,16 @@ fn ready(class: &OpenshiftEc2NodeClass, source: &Value, waits: Option<&Waits>) -
         reason(reported),
         message,
     )
+}
+
+/// What is wrong with the version of a class, and the condition that says so. A release that is found may be one that nodes
+/// cannot have.
+fn version_problem(class: &OpenshiftEc2NodeClass) -> Option<(&'static str, &'static str)> {
+    if !is_true(class, VERSION_RESOLVED) {
+        return Some(("is not known", VERSION_RESOLVED));
+    }
+    let is_refused = is_false(class, SUPPORTED_SKEW);
+    is_refused.then_some(("does not go with the control plane", SUPPORTED_SKEW))
 }
 
 /// The conditions of Karpenter besides `Ready`.
@@ -230,6 +239,21 @@ mod tests {
             );
             assert_eq!(found(&status), [expected]);
         }
+    }
+
+    /// Nodes keep the release that they have: the class does not say that it has what was requested.
+    #[test]
+    fn a_class_is_not_ready_while_its_version_is_refused() {
+        let mut class = class(true);
+        let refused = serde_json::from_value(condition(SUPPORTED_SKEW, "False", "r")).unwrap();
+        class.status.as_mut().unwrap().conditions.push(refused);
+        let source = json!({ "conditions": [condition(READY, "True", "Ready")] });
+        let written = status(&class, observed(Some(&source)), fixtures::now());
+        let expected = [READY, "False", "VersionNotResolved"].map(str::to_owned);
+        let [about, status, reason] = expected;
+        assert_eq!(found(&written), [(about, status, reason)]);
+        let message = written["conditions"][0]["message"].as_str().unwrap();
+        assert!(message.contains(SUPPORTED_SKEW), "{message}");
     }
 
     #[test]

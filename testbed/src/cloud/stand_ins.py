@@ -1,7 +1,8 @@
 """Runs moto's server with stand-ins for what it leaves out.
 
 CreateFleet: moto's instances have no security groups, disks and instance profile of their launch template, and leave network
-interfaces behind. Karpenter would replace each of them at once, because its security groups differ.
+interfaces behind. Karpenter would replace each of them at once, because its security groups differ. Moto also knows no prices,
+and takes the first instance type of the request, which is any: Karpenter would replace that by a cheaper one.
 
 ListInstanceProfiles: moto lists the profiles of all paths. Karpenter deletes profiles below its own path that it does not use:
 it would delete those of others.
@@ -22,7 +23,8 @@ from moto.server import main
 
 
 def create_on_demand_requests(fleet, weight_to_add):
-    """As moto's, with instances that have what their launch template says."""
+    """As moto's, with the cheapest instances, which have what their launch template says."""
+    fleet.launch_specs.sort(key=price)
     counts, added = fleet.get_launch_spec_counts(weight_to_add)
     for spec, count in counts.items():
         data = template_data(fleet.ec2_backend, spec.launch_template_spec)
@@ -53,6 +55,11 @@ def create_on_demand_requests(fleet, weight_to_add):
                 {"id": reservation.id, "instance": instance, "launch_spec": spec}
             )
     fleet.fulfilled_capacity += added
+
+
+def price(spec):
+    """Karpenter tells the price of each instance type as its priority."""
+    return float((spec.overrides or {}).get("Priority", "inf"))
 
 
 def template_data(backend, reference):

@@ -31,8 +31,6 @@ pub struct Subnets {
 impl Subnets {
     /// How many testbeds have room.
     pub const COUNT: u8 = 32;
-    /// The last parts of addresses that machines of the fake cloud, and of none, may have.
-    pub(crate) const MACHINES: std::ops::RangeInclusive<u8> = 129..=254;
     /// How many Services of type LoadBalancer have room.
     pub const BALANCERS: u8 = 64;
 

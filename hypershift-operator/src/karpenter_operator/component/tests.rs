@@ -85,6 +85,17 @@ async fn karpenter_acts_in_its_hosted_cluster_only() {
     assert_eq!(restricted_violations(pod), [""; 0]);
 }
 
+/// It has no leader election.
+#[tokio::test]
+async fn an_update_runs_no_second_karpenter_beside_the_first() {
+    let deployment = deployment();
+    let spec = &deployment["spec"];
+    assert_eq!(spec["replicas"], 1);
+    let update = &spec["strategy"]["rollingUpdate"];
+    assert_eq!(update["maxSurge"], 0);
+    assert_eq!(update["maxUnavailable"], 1);
+}
+
 /// Karpenter cannot start without its token, and the token is renewed while it runs.
 #[tokio::test]
 async fn the_token_is_minted_before_karpenter_starts_and_after() {
