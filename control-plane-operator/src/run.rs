@@ -189,7 +189,14 @@ impl Process {
             }
         };
         let check = self.health.check("watch", "waiting for the initial lists");
-        hosted_control_plane::run(operator, &self.controllers, &check, drain).await;
+        // It is large, and the elector's would be, too.
+        Box::pin(hosted_control_plane::run(
+            operator,
+            &self.controllers,
+            &check,
+            drain,
+        ))
+        .await;
     }
 
     async fn operator(&self, claim: &Claim) -> kube::Result<Operator> {

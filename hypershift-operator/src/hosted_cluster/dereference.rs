@@ -31,7 +31,7 @@ use crate::cluster_ref::Id;
 use crate::context::Context;
 use crate::error::Error;
 use crate::facts::references::{Kind, Purpose, Reference, references};
-use crate::facts::{Facts, Found, Labels, Management, ReleaseIs};
+use crate::facts::{Facts, Found, InfraTime, Labels, Management, ReleaseIs};
 use crate::names;
 use crate::platform::infrastructure;
 use crate::platform::kubevirt::{rights, virtualization};
