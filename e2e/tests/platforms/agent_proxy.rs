@@ -6,7 +6,7 @@
 //! available here, so its kind and its status are the test's.
 
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -188,11 +188,11 @@ async fn machines_have_the_proxy(
     for node in guest.nodes().await? {
         let name = node["metadata"]["name"].as_str().unwrap_or_default();
         let machine = testbed.path().join("machines").join(name);
-        let text = read(machine.join(FILE))?;
+        let text = read(&machine.join(FILE))?;
         let variable = format!("HTTPS_PROXY={}\n", proxy.url);
         ensure!(text.contains(&variable), "{name}: {text}");
         ensure!(text.contains(EXEMPT), "{name}: {text}");
-        let pod = read(machine.join(FORWARDER))?;
+        let pod = read(&machine.join(FORWARDER))?;
         let target = proxy.url.trim_start_matches("http://");
         for part in [
             "kubernetes-default-proxy",
@@ -204,8 +204,8 @@ async fn machines_have_the_proxy(
     Ok(())
 }
 
-fn read(path: PathBuf) -> Result<String> {
-    std::fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))
+fn read(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()))
 }
 
 /// Agents of konnectivity connect through the proxy as soon as the Proxy has a status, and the API server reaches the

@@ -11,7 +11,9 @@ use k8s_openapi::api::core::v1::Secret;
 use payload::{Capability, Overrides, Release};
 use serde_json::{Value, json};
 
-use super::{AgentNamespace, Facts, Found, Labels, Management, ReleaseIs, Virtualization};
+use super::{
+    AgentNamespace, Facts, Found, InfraTime, Labels, Management, ReleaseIs, Virtualization,
+};
 use crate::capi::Capi;
 use crate::cluster_ref::Id;
 use crate::config::{Cloud, Images};

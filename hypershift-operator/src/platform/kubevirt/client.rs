@@ -126,13 +126,11 @@ impl InfraCluster {
         let late = Instant::now() + REQUEST_TIMEOUT;
         let limit = self.limit.as_ref();
         let late = limit.map_or(late, |(deadline, _)| late.min(*deadline));
-        match timeout_at(late, send(&self.client, request, longest)).await {
-            Ok(answer) => answer,
-            Err(_) => {
-                let silence = limit.map_or("no response in time", |(_, silence)| silence);
-                Err(kube::Error::Service(silence.into()))
-            }
-        }
+        let answer = timeout_at(late, send(&self.client, request, longest)).await;
+        answer.unwrap_or_else(|_| {
+            let silence = limit.map_or("no response in time", |(_, silence)| silence);
+            Err(kube::Error::Service(silence.into()))
+        })
     }
 
     /// Deletes the object with this UID, and no other one of its name.
