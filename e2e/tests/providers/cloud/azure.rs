@@ -101,8 +101,8 @@ impl Azure {
         Answer::new(StatusCode::CREATED, resource)
     }
 
-    /// The disk of a virtual machine's operating system is created with it, in the same resource group. It stays when the
-    /// virtual machine is deleted.
+    /// The disk of a virtual machine's operating system is created with it, in the same resource group. It stays when
+    /// the virtual machine is deleted.
     fn create_disk(&mut self, machine: &[&str], name: &str) {
         let group = machine.iter().copied().take(4);
         let disk = ["providers", "Microsoft.Compute", "disks", name];

@@ -1,5 +1,5 @@
-//! An HTTP proxy on loopback for clients that reach their cloud only at its public hosts. It does not connect to them: it
-//! terminates TLS with a certificate for their names, and an API answers.
+//! An HTTP proxy on loopback for clients that reach their cloud only at its public hosts. It does not connect to them:
+//! it terminates TLS with a certificate for their names, and an API answers.
 
 use std::io;
 use std::net::Ipv4Addr;
