@@ -1,9 +1,13 @@
 //! Stand-ins for clouds, as far as one machine needs them: one for each side, since machines of both have the same names.
 
+mod azure;
+mod forward_proxy;
 mod gcp;
 mod ibm;
 mod openstack;
 pub(crate) mod server;
+
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -12,6 +16,8 @@ use testbed::cloud::FakeInstances;
 use testbed::payload::{BOOT_IMAGE, REGION};
 use testbed::testbed::Testbed;
 
+use crate::providers::cloud::azure::Azure;
+use crate::providers::cloud::forward_proxy::ForwardProxy;
 use crate::providers::cloud::gcp::Gcp;
 use crate::providers::cloud::ibm::Ibm;
 use crate::providers::cloud::openstack::Openstack;
@@ -25,14 +31,14 @@ const IBM_REGION: &str = "us-south";
 pub(crate) enum Kind {
     /// EC2, by moto.
     Aws,
+    /// Azure Resource Manager and the identity service, behind a forward proxy.
+    Azure,
     /// Google's compute API and token exchange.
     Gcp,
     /// Virtual servers in a VPC and Power Virtual Server, with IBM's identities.
     Ibm,
     /// Keystone, Nova and Neutron.
     Openstack,
-    /// None: the machine gets no further than a provider takes it without its cloud.
-    Absent,
 }
 
 /// How a provider and its objects find their cloud.
@@ -57,7 +63,7 @@ pub(crate) struct FakeCloud {
 enum Program {
     Moto { _instances: Box<FakeInstances> },
     Own { _server: Server },
-    None,
+    Proxied { _proxy: ForwardProxy },
 }
 
 // === impl FakeCloud ===
@@ -67,13 +73,10 @@ impl FakeCloud {
     pub(crate) async fn start(kind: Kind, testbed: &Testbed, namespace: &str) -> Result<Self> {
         match kind {
             Kind::Aws => aws(testbed).await,
+            Kind::Azure => azure(testbed, namespace).await,
             Kind::Gcp => gcp(testbed, namespace).await,
             Kind::Ibm => ibm().await,
             Kind::Openstack => openstack().await,
-            Kind::Absent => Ok(Self {
-                connection: Connection::default(),
-                _program: Program::None,
-            }),
         }
     }
 }
@@ -104,6 +107,32 @@ async fn aws(testbed: &Testbed) -> Result<FakeCloud> {
     })
 }
 
+/// With a workload identity: a token from a file, which is exchanged. The provider knows the public hosts only.
+async fn azure(testbed: &Testbed, namespace: &str) -> Result<FakeCloud> {
+    let authority = &testbed.control_plane.authority;
+    let hosts = azure::HOSTS.map(str::to_owned);
+    let certificate = authority.server_at(&format!("{namespace}-azure"), &hosts)?;
+    let tls = forward_proxy::tls(&certificate)?;
+    let proxy = ForwardProxy::start(Azure::default(), &azure::HOSTS, tls).await?;
+    let token = testbed.work_dir().join(format!("{namespace}-azure.token"));
+    write(&token, "testbed")?;
+    let connection = Connection {
+        environment: vec![
+            // Go's clients connect to loopback directly, which is where the API server is.
+            ("HTTPS_PROXY", proxy.url().to_owned()),
+            // No other exceptions, whatever the environment of the tests has.
+            ("NO_PROXY", "localhost".to_owned()),
+            ("SSL_CERT_FILE", text(&authority.certificate())?),
+            ("AZURE_FEDERATED_TOKEN_FILE", text(&token)?),
+        ],
+        ..Connection::default()
+    };
+    Ok(FakeCloud {
+        connection,
+        _program: Program::Proxied { _proxy: proxy },
+    })
+}
+
 /// With credentials of workload identity: a token from a file, which is exchanged.
 async fn gcp(testbed: &Testbed, namespace: &str) -> Result<FakeCloud> {
     let server = Server::start(Gcp::default()).await?;
@@ -118,10 +147,9 @@ async fn gcp(testbed: &Testbed, namespace: &str) -> Result<FakeCloud> {
     });
     let file = testbed.work_dir().join(format!("{namespace}-gcp.json"));
     write(&file, &credentials.to_string())?;
-    let file = file.to_str().context("the path is not UTF-8")?;
     let connection = Connection {
         flags: Vec::new(),
-        environment: vec![("GOOGLE_APPLICATION_CREDENTIALS", file.to_owned())],
+        environment: vec![("GOOGLE_APPLICATION_CREDENTIALS", text(&file)?)],
         values: vec![("CLOUD", server.url().to_owned())],
     };
     Ok(own(connection, server))
@@ -152,6 +180,11 @@ async fn openstack() -> Result<FakeCloud> {
         ..Connection::default()
     };
     Ok(own(connection, server))
+}
+
+fn text(path: &Path) -> Result<String> {
+    let text = path.to_str().context("the path is not UTF-8")?;
+    Ok(text.to_owned())
 }
 
 fn own(connection: Connection, server: Server) -> FakeCloud {

@@ -9,12 +9,12 @@ use testbed::client::{ApiClient, Patch, Resource};
 use testbed::cluster::{CLUSTERS, MACHINES};
 use testbed::progress::Progress;
 use testbed::testbed::Testbed;
-use testbed::{conditions, fixtures, wait};
+use testbed::{fixtures, wait};
 
 use crate::providers::cloud::{Connection, FakeCloud};
 use crate::providers::comparison::{Comparison, SIDES, Scenario};
 use crate::providers::guest::{self, GUEST, Guest};
-use crate::providers::platforms::{Platform, Reaches};
+use crate::providers::platforms::Platform;
 
 /// The name of the machine, and of its infrastructure.
 const WORKER: &str = "worker";
@@ -91,21 +91,10 @@ impl Scenario for Side<'_> {
         self.view
             .patch(&path, Patch::Merge, &guest::initialized())
             .await?;
-        match self.platform.reaches {
-            Reaches::Running => self.until("the machine", async || self.runs().await).await,
-            Reaches::Waiting { condition, reason } => {
-                self.until("the machine to wait", async || {
-                    self.waits(condition, reason).await
-                })
-                .await
-            }
-        }
+        self.until("the machine", async || self.runs().await).await
     }
 
     async fn ends(&self) -> Result<()> {
-        if self.platform.reaches != Reaches::Running {
-            return Ok(());
-        }
         let path = CLUSTERS.named(self.namespace, GUEST);
         self.view.delete(&path).await?;
         let own = [
@@ -164,16 +153,6 @@ impl Side<'_> {
         ensure!(has_address, "it has no address: {}", machine["status"]);
         let phase = &machine["status"]["phase"];
         ensure!(phase == "Provisioned", "it is {phase}");
-        Ok(())
-    }
-
-    async fn waits(&self, condition: &str, reason: &str) -> Result<()> {
-        let infrastructure = self.get(self.platform.machines, WORKER).await?;
-        let metadata = &infrastructure["metadata"];
-        ensure!(metadata["finalizers"].is_array(), "it has no finalizer");
-        let found = conditions::find(&infrastructure, condition);
-        let found = found.with_context(|| format!("no condition: {}", infrastructure["status"]))?;
-        ensure!(found["reason"] == reason, "{found}");
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! The platforms with one cluster and one machine: what of them is where, and how far their stand-in carries.
+//! The platforms with one cluster and one machine: what of them is where, and what replaces their cloud.
 
 use serde_json::{Value, json};
 use testbed::client::Resource;
@@ -22,21 +22,8 @@ pub(crate) struct Platform {
     pub(crate) others: &'static [Resource<'static>],
     /// What the cluster's manager reports of the infrastructure, because the provider does not manage it.
     pub(crate) infrastructure: fn() -> Value,
-    pub(crate) reaches: Reaches,
     /// What the provider is expected to request. Otherwise two providers that do nothing were equal.
     pub(crate) expected: &'static [&'static str],
-}
-
-/// How far a machine gets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reaches {
-    /// It runs, and goes with its cluster.
-    Running,
-    /// It waits for its user data, as a condition says; nothing is deleted, which needs the cloud.
-    Waiting {
-        condition: &'static str,
-        reason: &'static str,
-    },
 }
 
 pub(crate) static AWS: Platform = Platform {
@@ -46,7 +33,6 @@ pub(crate) static AWS: Platform = Platform {
     machines: Resource::new(V1BETA2, "awsmachines"),
     others: &[],
     infrastructure: ready,
-    reaches: Reaches::Running,
     expected: &[
         "patch infrastructure.cluster.x-k8s.io/v1beta2 awsmachines",
         "patch infrastructure.cluster.x-k8s.io/v1beta2 awsmachines/status",
@@ -63,7 +49,6 @@ pub(crate) static GCP: Platform = Platform {
     machines: Resource::new(V1BETA1, "gcpmachines"),
     others: &[],
     infrastructure: ready,
-    reaches: Reaches::Running,
     expected: &[
         "create v1 events",
         "patch infrastructure.cluster.x-k8s.io/v1beta1 gcpmachines",
@@ -76,22 +61,20 @@ pub(crate) static GCP: Platform = Platform {
 
 pub(crate) static AZURE: Platform = Platform {
     provider: Provider::Azure,
-    cloud: Kind::Absent,
+    cloud: Kind::Azure,
     clusters: Resource::new(V1BETA1, "azureclusters"),
     machines: Resource::new(V1BETA1, "azuremachines"),
     others: &[],
     infrastructure: ready,
-    reaches: Reaches::Waiting {
-        condition: "VMRunning",
-        reason: "WaitingForBootstrapData",
-    },
     expected: &[
         "create v1 secrets",
+        "get v1 secrets",
         "patch infrastructure.cluster.x-k8s.io/v1beta1 azuremachines",
         "patch infrastructure.cluster.x-k8s.io/v1beta1 azuremachines/status",
         "watch cluster.x-k8s.io/v1beta2 clusters",
         "watch cluster.x-k8s.io/v1beta2 machines",
         "watch infrastructure.cluster.x-k8s.io/v1beta1 azureclusteridentities",
+        "watch infrastructure.cluster.x-k8s.io/v1beta1 azureclusters",
     ],
 };
 
@@ -102,7 +85,6 @@ pub(crate) static OPENSTACK: Platform = Platform {
     machines: Resource::new(V1BETA1, "openstackmachines"),
     others: &[Resource::new(V1ALPHA1, "openstackservers")],
     infrastructure: with_network,
-    reaches: Reaches::Running,
     expected: &[
         "create infrastructure.cluster.x-k8s.io/v1alpha1 openstackservers",
         "delete infrastructure.cluster.x-k8s.io/v1alpha1 openstackservers",
@@ -121,7 +103,6 @@ pub(crate) static IBMCLOUD: Platform = Platform {
     machines: Resource::new(V1BETA2, "ibmvpcmachines"),
     others: &[],
     infrastructure: ready,
-    reaches: Reaches::Running,
     expected: &[
         "patch infrastructure.cluster.x-k8s.io/v1beta2 ibmvpcmachines",
         "patch infrastructure.cluster.x-k8s.io/v1beta2 ibmvpcmachines/status",
@@ -138,7 +119,6 @@ pub(crate) static POWERVS: Platform = Platform {
     machines: Resource::new(V1BETA2, "ibmpowervsmachines"),
     others: &[],
     infrastructure: ready,
-    reaches: Reaches::Running,
     expected: &[
         "patch infrastructure.cluster.x-k8s.io/v1beta2 ibmpowervsmachines",
         "patch infrastructure.cluster.x-k8s.io/v1beta2 ibmpowervsmachines/status",

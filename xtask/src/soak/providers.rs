@@ -24,7 +24,7 @@ enum Provider {
     Aws,
     /// Google Cloud
     Gcp,
-    /// Microsoft Azure, without a stand-in: the machine waits for its user data
+    /// Microsoft Azure
     Azure,
     /// KubeVirt
     Kubevirt,

@@ -12,7 +12,8 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 
 /// What a cloud knows and does.
@@ -106,7 +107,8 @@ async fn accept<A: Api>(listener: TcpListener, api: Arc<Mutex<A>>) {
     }
 }
 
-async fn serve<A: Api>(stream: TcpStream, api: Arc<Mutex<A>>) {
+/// Answers the requests of a connection.
+pub(super) async fn serve<A: Api>(stream: impl AsyncRead + AsyncWrite + Unpin, api: Arc<Mutex<A>>) {
     let service = service_fn(|request| {
         let api = Arc::clone(&api);
         async move { Ok::<_, Infallible>(respond(request, &api).await) }
