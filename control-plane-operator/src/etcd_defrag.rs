@@ -1,7 +1,8 @@
 //! `control-plane-operator etcd-defrag-controller`: defragments etcd to release disk space of deleted data.
 //!
 //! Defragmenting blocks a member. Therefore only the elected sidecar acts, on one member at a time, the etcd leader
-//! last, with a pause in between, and only while all members are healthy.
+//! last, with a pause in between, and only while all members are healthy. A member can advertise any URL, so it connects to
+//! members only at the names of their pods.
 
 mod plan;
 
@@ -11,7 +12,7 @@ use std::time::Duration;
 use prometheus_client::registry::Registry;
 use support::args::{ApiServerArgs, LeaderArgs, LoggingArgs, Time};
 use support::error::chain;
-use support::etcd::{self, Connection, Credentials, Status};
+use support::etcd::{self, Connection, Credentials, ForeignUrl, MemberUrls, Status};
 use support::health::Health;
 use support::lease::{self, Claim, Elector};
 use support::shutdown;
@@ -138,7 +139,7 @@ async fn round(args: &Args, claim: &Claim) -> Result<(), Failure> {
         size: args.min_size,
         percent: args.min_fragmentation,
     };
-    let members = observe_members(&credentials, &args.endpoint).await?;
+    let members = observe_members(&credentials, args).await?;
     let due = plan::select(&members, limits)?;
     for (index, member) in due.into_iter().enumerate() {
         if index > 0 {
@@ -170,21 +171,31 @@ async fn defragment(credentials: &Credentials, member: &Member) -> Result<(), Fa
 }
 
 /// Returns all members with their status.
-async fn observe_members(
-    credentials: &Credentials,
-    any: &http::Uri,
-) -> Result<Vec<Member>, etcd::Error> {
-    let connection = Connection::open(credentials, &any.to_string())?;
+async fn observe_members(credentials: &Credentials, args: &Args) -> Result<Vec<Member>, Failure> {
+    let connection = Connection::open(credentials, &args.endpoint.to_string())?;
+    let urls = MemberUrls::new(&args.namespace, None);
     let mut observed = Vec::new();
-    for member in connection.members().await? {
-        let url = member.client_urls.into_iter().next().unwrap_or_default();
+    for (name, url) in addresses(connection.members().await?, &urls)? {
         let status = match Connection::open(credentials, &url) {
             Ok(connection) => connection.status().await,
             Err(error) => Err(error),
         };
-        observed.push(member_of(member.name, url, status));
+        observed.push(member_of(name, url, status));
     }
     Ok(observed)
+}
+
+/// The name of each member and the URL of its pod, which is empty before it has started. The URLs of all members are checked
+/// before the first one is followed.
+fn addresses(
+    members: Vec<etcd::Member>,
+    urls: &MemberUrls,
+) -> Result<Vec<(String, String)>, ForeignUrl> {
+    let address = |member: etcd::Member| {
+        let url = urls.of(&member)?.unwrap_or_default().to_owned();
+        Ok((member.name, url))
+    };
+    members.into_iter().map(address).collect()
 }
 
 fn member_of(name: String, url: String, status: Result<Status, etcd::Error>) -> Member {
@@ -209,6 +220,33 @@ fn member_of(name: String, url: String, status: Result<Status, etcd::Error>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A member could make the sidecar connect to any host.
+    #[test]
+    fn only_urls_of_pods_are_followed() {
+        let urls = MemberUrls::new("clusters-dev", None);
+        let url = |name: &str| format!("https://{name}.etcd-discovery.clusters-dev.svc:2379");
+        let member = |name: &str, urls: &[&str]| etcd::Member {
+            name: name.to_owned(),
+            client_urls: urls.iter().map(|url| (*url).to_owned()).collect(),
+            ..etcd::Member::default()
+        };
+        let own = member("etcd-0", &[&url("etcd-0")]);
+        let found = addresses(vec![own.clone(), member("", &[])], &urls);
+        let expected = [
+            ("etcd-0".to_owned(), url("etcd-0")),
+            (String::new(), String::new()),
+        ];
+        assert_eq!(found, Ok(expected.into()));
+        for foreign in ["https://192.0.2.1:2379", "https://etcd-client:2379"] {
+            let error = addresses(vec![own.clone(), member("etcd-1", &[foreign])], &urls);
+            let error = error.unwrap_err();
+            assert_eq!(
+                (error.member.as_str(), error.url.as_str()),
+                ("etcd-1", foreign)
+            );
+        }
+    }
 
     #[test]
     fn unreachable_members_are_unhealthy() {

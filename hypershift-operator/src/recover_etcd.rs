@@ -40,15 +40,8 @@ enum Error {
         endpoint: String,
         source: support::etcd::Error,
     },
-    #[error(
-        "failed to check member {member:?} of etcd: its client URL {url:?} is not that of a pod of StatefulSet \
-         {namespace}/etcd. Correct ETCD_ADVERTISE_CLIENT_URLS of its pod, or run `etcdctl member remove` if it has none"
-    )]
-    ForeignUrl {
-        namespace: String,
-        member: String,
-        url: String,
-    },
+    #[error(transparent)]
+    ForeignUrl(#[from] support::etcd::ForeignUrl),
     #[error("failed to get {object}")]
     Get { object: String, source: kube::Error },
     #[error("failed to repair etcd in namespace {namespace}: {problem}")]

@@ -15,7 +15,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+mod member_urls;
 mod snapshot;
+
+pub use member_urls::{ForeignUrl, MemberUrls, PODS};
 
 /// Timeout of defragmenting: the member is blocked meanwhile.
 const DEFRAGMENT_TIMEOUT: Duration = Duration::from_mins(2);

@@ -27,6 +27,15 @@ const FINALIZER: &str = "hypershift.openshift.io/finalizer";
 /// How long an operator gets to act on a change that it must not act on.
 const REACTION_TIME: Duration = Duration::from_secs(8);
 
+/// The platform of a HostedCluster and its NodePools.
+#[derive(Debug, Clone)]
+pub struct Platform {
+    /// `spec.platform` of the HostedCluster.
+    pub cluster: Value,
+    /// `spec.platform` of the NodePools.
+    pub pools: Value,
+}
+
 /// The HostedCluster that does not own the namespace, with its NodePools.
 #[derive(Debug)]
 pub struct Collider<'a> {
@@ -42,6 +51,21 @@ pub struct Collider<'a> {
     pub owner: String,
     /// The release image of all of them.
     pub release: &'a str,
+    /// The platform of all of them, unless it is AWS.
+    pub platform: Option<Platform>,
+}
+
+// === impl Platform ===
+
+impl Platform {
+    fn place(&self, object: &mut Value) {
+        let platform = match object["kind"].as_str() {
+            Some("HostedCluster") => &self.cluster,
+            Some("NodePool") => &self.pools,
+            _ => return,
+        };
+        object["spec"]["platform"] = platform.clone();
+    }
 }
 
 // === impl Collider ===
@@ -92,6 +116,21 @@ impl Collider<'_> {
         unchanged().await.context("deleted with finalizers")
     }
 
+    /// Requests a cluster, and deletes it: `unchanged` fails as soon as that changed anything of the owner's.
+    pub async fn attempt_creation(
+        &self,
+        annotations: &Value,
+        unchanged: impl AsyncFn() -> Result<()>,
+    ) -> Result<()> {
+        self.create(annotations, &[]).await?;
+        self.is_refused().await?;
+        self.has_no_effect(&Value::Null, &unchanged)
+            .await
+            .context("created")?;
+        self.is_deleted_at_once().await?;
+        unchanged().await.context("deleted")
+    }
+
     /// Creates the HostedCluster and its NodePools.
     pub async fn create(&self, annotations: &Value, finalizers: &[&str]) -> Result<()> {
         let mut objects = simulation::desired(&self.name, self.release)?;
@@ -110,6 +149,9 @@ impl Collider<'_> {
             object["metadata"]["namespace"] = json!(self.namespace);
             if object["kind"] == "HostedCluster" {
                 object["metadata"]["annotations"] = annotations.clone();
+            }
+            if let Some(platform) = &self.platform {
+                platform.place(object);
             }
             if object["kind"] != "Secret" {
                 object["metadata"]["finalizers"] = json!(finalizers);

@@ -107,7 +107,7 @@ pub(crate) enum Soak {
     /// are fixed. No cloud and no provider is there: the objects that providers leave are written by the test.
     MigrationFleet {
         /// How many clusters there are: four that cannot migrate, and the others on one platform after the other.
-        #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = clap::value_parser!(u32).range(12..=200))]
+        #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = clap::value_parser!(u32).range(13..=200))]
         clusters: u32,
         /// How often the operator is killed.
         #[arg(long, value_name = "NUMBER", default_value_t = 20)]

@@ -20,7 +20,13 @@ const CONFIG_MAPS: Resource<'_> = Resource::new("v1", "configmaps");
 /// The ConfigMap with a MachineConfig.
 const SETTINGS: &str = "node-settings";
 /// What both pools refer to.
-const CONFIGURATION: [&str; 4] = [SETTINGS, "node-kubelet", "node-runtime", "node-policy"];
+const CONFIGURATION: [&str; 5] = [
+    SETTINGS,
+    "node-kubelet",
+    "node-runtime",
+    "node-policy",
+    "node-sources",
+];
 /// A label of nodes, and the prefix that it has on machines.
 const LABEL: &str = "example.com/restarted";
 const MANAGED: &str = "managed.hypershift.openshift.io.";
@@ -31,12 +37,13 @@ const WATCHED: Duration = Duration::from_secs(15);
 type Change = (&'static str, fn(&mut Levels));
 
 /// Each of them replaces machines, or what is on them.
-const CHANGES: [Change; 6] = [
+const CHANGES: [Change; 7] = [
     ("MachineConfig", |it| it.machine += 1),
     ("KubeletConfig", |it| it.kubelet += 1),
     ("ContainerRuntimeConfig", |it| it.runtime += 1),
     ("ClusterImagePolicy", |it| it.policy += 1),
     ("ImageDigestMirrorSet", |it| it.mirrors += 1),
+    ("ImageContentSourcePolicy", |it| it.sources += 1),
     ("trust bundle", |it| it.authorities += 1),
 ];
 
@@ -57,7 +64,7 @@ pub(crate) async fn scenario(fixture: &Fixture) -> Result<()> {
         "--additional-trust-bundle={}",
         file(fixture, "authorities.crt", &authorities[0])?
     );
-    let mirrors = levels.sources().to_string();
+    let mirrors = levels.image_content_sources().to_string();
     let mirrors = file(fixture, "mirrors.yaml", &mirrors)?;
     let mirrors = format!("--image-content-sources={mirrors}");
     cluster.create(&["--fips", &bundle, &mirrors]).await?;
@@ -145,7 +152,8 @@ impl Configured<'_> {
         admin.apply(&maps).await?;
         let path = self.cluster.path();
         if levels.mirrors > 1 {
-            let mirrors = json!({ "spec": { "imageContentSources": levels.sources() } });
+            let mirrors =
+                json!({ "spec": { "imageContentSources": levels.image_content_sources() } });
             admin.patch(&path, Patch::Merge, &mirrors).await?;
         }
         if levels.authorities > 1 {

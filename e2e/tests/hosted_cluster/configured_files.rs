@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 
 /// Where images come from that a policy requires to be signed, as part of a JSON pointer.
 const SIGNED: &str = "images.example.com~1signed";
-/// A source of images that has mirrors.
+/// A source of images that has mirrors of the cluster.
 const SOURCE: &str = "registry.example.com/a";
+/// A source of images that has mirrors of an ImageContentSourcePolicy.
+const POOL_SOURCE: &str = "registry.example.com/b";
 
 /// The content of each kind of configuration, by a number that begins with 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +20,7 @@ pub(crate) struct Levels {
     pub(crate) runtime: usize,
     pub(crate) policy: usize,
     pub(crate) mirrors: usize,
+    pub(crate) sources: usize,
     pub(crate) authorities: usize,
     pub(crate) tuning: usize,
 }
@@ -41,23 +44,26 @@ impl Levels {
         runtime: 1,
         policy: 1,
         mirrors: 1,
+        sources: 1,
         authorities: 1,
         tuning: 1,
     };
 
     /// The values of the fixture with the ConfigMaps.
-    pub(crate) fn values(&self) -> [(&'static str, String); 5] {
+    pub(crate) fn values(&self) -> [(&'static str, String); 7] {
         [
             ("MACHINE", self.machine.to_string()),
             ("PODS", self.pods().to_string()),
             ("PROCESSES", self.processes().to_string()),
             ("KEY", self.key()),
+            ("SOURCE", POOL_SOURCE.to_owned()),
+            ("MIRROR", self.pool_mirror()),
             ("QUEUE", self.queue().to_string()),
         ]
     }
 
-    /// The mirrors of the cluster.
-    pub(crate) fn sources(&self) -> Value {
+    /// The mirrors of the cluster, of which nodes get an ImageDigestMirrorSet.
+    pub(crate) fn image_content_sources(&self) -> Value {
         json!([{ "source": SOURCE, "mirrors": [self.mirror()] }])
     }
 
@@ -83,6 +89,22 @@ impl Levels {
         format!("mirror-{}.example.com/a", self.mirrors)
     }
 
+    fn pool_mirror(&self) -> String {
+        format!("mirror-{}.example.com/b", self.sources)
+    }
+
+    /// The file with the mirrors of both sources.
+    fn registries(&self) -> String {
+        let mirrors = [(SOURCE, self.mirror()), (POOL_SOURCE, self.pool_mirror())];
+        let section = |(source, mirror): (&str, String)| {
+            format!(
+                "[[registry]]\nlocation = \"{source}\"\n[[registry.mirror]]\nlocation = \"{mirror}\"\n\
+                 pull-from-mirror = \"digest-only\"\n"
+            )
+        };
+        mirrors.map(section).concat()
+    }
+
     /// Compares the files of a node with the table. `authorities` are the cluster's own.
     pub(crate) fn are_on(
         &self,
@@ -100,7 +122,6 @@ impl Levels {
 
     fn table(&self, authorities: &str) -> Vec<(&'static str, Expected)> {
         let Self { machine, .. } = self;
-        let mirror = self.mirror();
         vec![
             // MachineConfig: a file, a unit, and kernel arguments.
             (
@@ -143,10 +164,7 @@ impl Levels {
             ),
             (
                 "/etc/containers/registries.conf.d/50-mirrors.conf",
-                Expected::Text(format!(
-                    "[[registry]]\nlocation = \"{SOURCE}\"\n[[registry.mirror]]\nlocation = \"{mirror}\"\n\
-                     pull-from-mirror = \"digest-only\"\n"
-                )),
+                Expected::Text(self.registries()),
             ),
             (
                 "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt",

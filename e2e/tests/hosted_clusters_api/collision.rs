@@ -3,13 +3,15 @@
 //! `clusters-shared/one` owns the namespace, which is full of objects with the names that `clusters/shared-one` would
 //! use. No operator may write there, whatever the second cluster requests, and the second one can be deleted at once.
 
+mod platforms;
+
 use anyhow::{Context, Result, ensure};
 use api::annotations::{PRIVATE_CAPI_TYPES, SCOPE};
 use api::group::CapiTypes;
 use serde_json::{Value, json};
 use testbed::audit::Mark;
 use testbed::client::ApiClient;
-use testbed::collision::{Collider, objects, pool};
+use testbed::collision::{Collider, Platform, objects, pool};
 use testbed::conditions::{find, untrue};
 use testbed::operator::SOON;
 use testbed::service_account::{ensure_control_plane_namespace, ensure_namespace};
@@ -26,6 +28,7 @@ const FINALIZER: &str = "hypershift.openshift.io/finalizer";
 
 /// The whole test: the owner exists first, or is created while the other one waits for its release.
 pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
+    platforms::install_kinds(testbed).await?;
     // With migrations, which begin by themselves where they may.
     let fixture = Fixture::with_flags(testbed, &[("migration-concurrency", "1")]).await?;
     let testbed = &*testbed;
@@ -49,6 +52,11 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
     }
     let step = testbed
         .progress
+        .step("a namespace of another cluster, on Agent and KubeVirt");
+    platforms::are_refused(testbed, &fixture).await?;
+    step.done();
+    let step = testbed
+        .progress
         .step("a namespace that another cluster gets first");
     comes_later(testbed, &fixture).await?;
     step.done();
@@ -70,7 +78,18 @@ struct Collision<'a> {
 
 impl<'a> Collision<'a> {
     async fn new(testbed: &'a Testbed, fixture: &'a Fixture, name: &str) -> Result<Self> {
-        let namespace = populate(&testbed.admin, name).await?;
+        Self::on(testbed, fixture, name, None, &[]).await
+    }
+
+    /// The same on another platform than AWS, with further objects of the owner's.
+    async fn on(
+        testbed: &'a Testbed,
+        fixture: &'a Fixture,
+        name: &str,
+        platform: Option<Platform>,
+        further: &[Value],
+    ) -> Result<Self> {
+        let namespace = populate(&testbed.admin, name, further).await?;
         let before = stored(testbed, &namespace).await?;
         Ok(Self {
             testbed,
@@ -82,6 +101,7 @@ impl<'a> Collision<'a> {
                 pools: vec![pool(&format!("shared-{name}"))],
                 owner: format!("{OWNERS}/{name}"),
                 release: &fixture.release,
+                platform,
             },
             namespace,
             before,
@@ -148,8 +168,8 @@ async fn stored(testbed: &Testbed, namespace: &str) -> Result<Vec<(String, Vec<u
     Ok(ours.map(|it| (it.key, it.value, it.revision)).collect())
 }
 
-/// Makes a control plane namespace of `clusters-shared/<name>`; gives its name.
-async fn populate(admin: &ApiClient, name: &str) -> Result<String> {
+/// Makes a control plane namespace of `clusters-shared/<name>` with further objects; gives its name.
+async fn populate(admin: &ApiClient, name: &str, further: &[Value]) -> Result<String> {
     let namespace = ensure_control_plane_namespace(admin, OWNERS, name).await?;
     let mut all = objects(
         &namespace,
@@ -174,6 +194,7 @@ async fn populate(admin: &ApiClient, name: &str) -> Result<String> {
     }));
     let deployments = ["cluster-api", "capi-provider", "control-plane-operator"];
     all.extend(deployments.map(|deployment| stopped(&namespace, deployment)));
+    all.extend_from_slice(further);
     admin.apply(&all).await?;
     at_rest(admin, &namespace).await?;
     Ok(namespace)

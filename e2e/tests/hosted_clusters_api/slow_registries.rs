@@ -1,5 +1,6 @@
 //! Registries of one tenant that keep their clients waiting: another tenant's cluster takes as long as without them, and
-//! its condition names the limit that its registry broke (check T02).
+//! the condition of each cluster of the tenant, on AWS, Agent and KubeVirt, names the limit that its registry broke (check
+//! T02).
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -7,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
 use testbed::client::ApiClient;
 use testbed::conditions::find;
 use testbed::operator::SOON;
@@ -126,7 +128,8 @@ impl SlowRegistries {
         release: &str,
     ) -> Result<Vec<(String, Fault, SocketAddr)>> {
         let mut clusters = Vec::new();
-        for number in 0..CLUSTERS {
+        let platforms = platforms();
+        for (number, platform) in (0..CLUSTERS).zip(platforms.iter().cycle()) {
             for (fault, address, _) in &self.registries {
                 let name = format!("{}-{number}", fault.name());
                 let image = release.replace(&self.origin, &address.to_string());
@@ -134,6 +137,11 @@ impl SlowRegistries {
                 objects.retain(|it| it["kind"] != "NodePool" && it["kind"] != "Namespace");
                 for object in &mut objects {
                     object["metadata"]["namespace"] = SLOW.into();
+                    if let Some(platform) = platform
+                        && object["kind"] == "HostedCluster"
+                    {
+                        object["spec"]["platform"] = platform.clone();
+                    }
                 }
                 admin.apply(&objects).await?;
                 clusters.push((name, *fault, *address));
@@ -149,6 +157,15 @@ impl Drop for SlowRegistries {
             serving.abort();
         }
     }
+}
+
+/// The platforms of the tenant's clusters, one after the other; none for AWS.
+fn platforms() -> [Option<Value>; 3] {
+    [
+        None,
+        Some(json!({ "type": "Agent", "agent": { "agentNamespace": SLOW } })),
+        Some(json!({ "type": "KubeVirt", "kubevirt": {} })),
+    ]
 }
 
 /// How long it takes until all objects of a new cluster are there.
@@ -249,8 +266,7 @@ fn remember_configuration(response: &[u8], configurations: &Mutex<BTreeSet<Strin
     let Some(body) = response.windows(4).position(|it| it == b"\r\n\r\n") else {
         return;
     };
-    let manifest: serde_json::Value =
-        serde_json::from_slice(&response[body + 4..]).unwrap_or_default();
+    let manifest: Value = serde_json::from_slice(&response[body + 4..]).unwrap_or_default();
     if let Some(digest) = manifest["config"]["digest"].as_str() {
         lock(configurations).insert(digest.to_owned());
     }

@@ -2,14 +2,12 @@
 
 use anyhow::{Context, Result, ensure};
 use api::group::{self, CapiTypes};
+use testbed::capi_storage;
 use testbed::migration::object_snapshot::ObjectSnapshot;
 use testbed::migration::raised;
-use testbed::service_account::ensure_namespace;
 use testbed::testbed::Testbed;
-use testbed::{capi_storage, fixtures};
 
 use crate::migration_fleet::fixture::Fixture;
-use crate::migration_fleet::machines;
 use crate::migration_fleet::member::Member;
 
 /// M15: `migrate plan` lists what there is, and writes nothing.
@@ -62,26 +60,6 @@ pub(crate) async fn groups(testbed: &Testbed, fixture: &Fixture) -> Result<()> {
     move_groups(testbed, fixture, namespace, CapiTypes::Private).await?;
     let after = ObjectSnapshot::of(&fixture.client, namespace).await?;
     before.same_as(&after)?;
-    step.done_with(&format!("{} objects", before.moved.len()));
-    Ok(())
-}
-
-/// The kinds of Google Cloud are moved there and back: the operator makes no clusters of them.
-pub(crate) async fn groups_of_google_cloud(testbed: &Testbed, fixture: &Fixture) -> Result<()> {
-    let step = testbed
-        .progress
-        .step("hypershift migrate groups, for Google Cloud");
-    let (admin, namespace) = (&testbed.admin, "google-cloud");
-    ensure_namespace(admin, namespace).await?;
-    raised::has_its_own(admin, namespace).await?;
-    let objects = fixtures::render("fleet/gcp", &[("NAMESPACE", namespace)])?;
-    machines::leave(admin, objects).await?;
-    let before = ObjectSnapshot::of(&fixture.client, namespace).await?;
-    for to in [CapiTypes::Private, CapiTypes::Standard] {
-        move_groups(testbed, fixture, namespace, to).await?;
-        let after = ObjectSnapshot::of(&fixture.client, namespace).await?;
-        before.same_as(&after).with_context(|| format!("to {to}"))?;
-    }
     step.done_with(&format!("{} objects", before.moved.len()));
     Ok(())
 }

@@ -17,10 +17,11 @@ use tokio::task::JoinHandle;
 use crate::migration_fleet::poison;
 
 /// Kinds of Cluster API's groups: before the suffix of the group, the version, the kind.
-const MOVED: [(&str, &str, &str); 8] = [
+const MOVED: [(&str, &str, &str); 9] = [
     ("", "v1beta2", "Machine"),
     ("infrastructure.", "v1beta2", "AWSMachine"),
     ("infrastructure.", "v1beta1", "AzureMachine"),
+    ("infrastructure.", "v1beta1", "GCPMachine"),
     ("infrastructure.", "v1alpha1", "KubevirtMachine"),
     ("infrastructure.", "v1beta1", "OpenStackMachine"),
     ("infrastructure.", "v1alpha1", "OpenStackServer"),

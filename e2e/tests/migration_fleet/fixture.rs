@@ -39,8 +39,9 @@ const CONFIG_MAPS: Resource<'_> = Resource::new("v1", "configmaps");
 const SWITCH: &str = "private-capi-migration";
 const COUNT: &str = "hypershift_private_capi_hosted_clusters";
 
-/// Further flags of operators that make clusters on every platform.
-const ALL_PLATFORMS: [(&str, &str); 3] = [
+/// Further flags of operators that make clusters on every platform. Clusters on Google Cloud have to be in the region in which
+/// the operator manages service attachments.
+const ALL_PLATFORMS: [(&str, &str); 5] = [
     ("feature-set", "TechPreviewNoUpgrade"),
     (
         "agent-capi-provider-image",
@@ -50,6 +51,8 @@ const ALL_PLATFORMS: [(&str, &str); 3] = [
         "kubevirt-capi-provider-image",
         "images.example.com/capi-kubevirt:v1",
     ),
+    ("gcp-project", "management-1"),
+    ("gcp-region", "us-central1"),
 ];
 
 /// Where the clusters of a fleet are.

@@ -23,7 +23,7 @@ use crate::migration_fleet::same::{at_rest, stays};
 use crate::migration_fleet::{commands, killed, machines};
 
 /// How many clusters, unless the variable says another number: a healthy one of each platform beside one of each poison.
-const SIZE: usize = 12;
+const SIZE: usize = 13;
 const SIZE_VARIABLE: &str = "HYPERSHIFT_FLEET";
 /// How many are made, or looked at, at a time.
 const AT_A_TIME: usize = 6;
@@ -84,10 +84,7 @@ pub(crate) async fn scenario(testbed: &mut Testbed, fixture: &mut Fixture) -> Re
     fixture.legacy_goes(&testbed.admin).await?;
     guard.check(testbed, &cases)?;
     go_back(testbed, fixture, &cases).await?;
-    guard.check(testbed, &cases)?;
-    commands::groups_of_google_cloud(testbed, fixture)
-        .await
-        .context("Google Cloud")
+    guard.check(testbed, &cases)
 }
 
 fn cases() -> Result<Vec<Case>> {

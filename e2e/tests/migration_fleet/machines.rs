@@ -84,7 +84,7 @@ pub(crate) async fn come_up(admin: &ApiClient, member: &Member) -> Result<()> {
 }
 
 /// Writes what controllers leave, in order: an object is created, or gets what it does not have yet.
-pub(crate) async fn leave(admin: &ApiClient, objects: Vec<Value>) -> Result<()> {
+async fn leave(admin: &ApiClient, objects: Vec<Value>) -> Result<()> {
     for object in objects {
         let what = format!("{} {}", object["kind"], object["metadata"]["name"]);
         leave_one(admin, object).await.context(what)?;

@@ -11,13 +11,14 @@ const V1BETA1: &str = "infrastructure.cluster.x-k8s.io/v1beta1";
 const V1BETA2: &str = "infrastructure.cluster.x-k8s.io/v1beta2";
 const AGENT: &str = "capi-provider.agent-install.openshift.io/v1beta1";
 
-/// A platform that the operator makes clusters on. Google Cloud is none of them in this version.
+/// A platform that the operator makes clusters on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Platform {
     Aws,
     Azure,
     Kubevirt,
     Agent,
+    GoogleCloud,
     Openstack,
     PowerVs,
     IbmCloud,
@@ -35,11 +36,12 @@ pub(crate) struct Kinds {
 // === impl Platform ===
 
 impl Platform {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Aws,
         Self::Azure,
         Self::Kubevirt,
         Self::Agent,
+        Self::GoogleCloud,
         Self::Openstack,
         Self::PowerVs,
         Self::IbmCloud,
@@ -53,6 +55,7 @@ impl Platform {
             Self::Azure => "azure",
             Self::Kubevirt => "kubevirt",
             Self::Agent => "agent",
+            Self::GoogleCloud => "gcp",
             Self::Openstack => "openstack",
             Self::PowerVs => "powervs",
             Self::IbmCloud => "ibmcloud",
@@ -67,6 +70,7 @@ impl Platform {
             Self::Azure => (V1BETA1, "Azure"),
             Self::Kubevirt => (V1ALPHA1, "Kubevirt"),
             Self::Agent => (AGENT, "Agent"),
+            Self::GoogleCloud => (V1BETA1, "GCP"),
             Self::Openstack => (V1BETA1, "OpenStack"),
             Self::PowerVs => (V1BETA2, "IBMPowerVS"),
             Self::IbmCloud => (V1BETA2, "IBMVPC"),

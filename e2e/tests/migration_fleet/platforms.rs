@@ -1,11 +1,10 @@
 //! A hosted cluster of every platform migrates, without a disturbance. The fleet has these platforms, too, and kills.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::json;
 use testbed::testbed::Testbed;
 use testbed::wait;
 
-use crate::migration_fleet::commands;
 use crate::migration_fleet::fixture::Fixture;
 use crate::migration_fleet::fleet::{CONCURRENCY, Case, EACH, Guard, make};
 use crate::migration_fleet::member::Member;
@@ -36,7 +35,5 @@ pub(crate) async fn scenario(testbed: &mut Testbed, fixture: &mut Fixture) -> Re
     guard.check(testbed, &cases)?;
     fixture.legacy_goes(&testbed.admin).await?;
     step.done_with(&format!("{} clusters", cases.len()));
-    commands::groups_of_google_cloud(testbed, fixture)
-        .await
-        .context("Google Cloud")
+    Ok(())
 }

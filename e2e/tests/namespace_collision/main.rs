@@ -59,6 +59,7 @@ async fn scenario(fixture: &Fixture) -> Result<()> {
             pools: vec![pool(name), owner.pool()],
             owner: format!("{}/{}", hosted::NAMESPACE, owner.name()),
             release: &fixture.release.image,
+            platform: None,
         };
         let step = fixture.testbed.progress.step(format!("collision: {case}"));
         collider

@@ -6,6 +6,7 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use api::hypershift::v1beta1::platform::PlatformType;
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference, Secret};
@@ -230,12 +231,14 @@ fn of_changed(changed: &ChangedClusters, pools: &Store<Pool>) -> Vec<ObjectKey> 
     })
 }
 
-/// The NodePools that reference a ConfigMap, or whose control plane namespace it is in with a label of HyperShift.
+/// The NodePools that reference a ConfigMap, or whose control plane namespace it is in with a label of HyperShift or as the
+/// configuration of the cloud provider, which payloads include.
 fn of_maps(found: &ObjectMeta, pools: &Store<Pool>) -> Vec<ObjectKey> {
     let namespace = found.namespace.as_deref().unwrap_or_default();
     let name = found.name.as_deref().unwrap_or_default();
     let mut labels = found.labels.iter().flatten();
-    let is_put_forward = labels.any(|(key, _)| key.starts_with("hypershift.openshift.io/"));
+    let is_put_forward = labels.any(|(key, _)| key.starts_with("hypershift.openshift.io/"))
+        || PlatformType::CLOUD_CONFIG_MAPS.contains(&name);
     of(pools, |pool| {
         let home = pool.metadata.namespace.as_deref().unwrap_or_default();
         let fields = ["config", "tuningConfig"].map(|field| pool.data["spec"][field].as_array());
@@ -384,6 +387,48 @@ mod tests {
         assert_eq!(of_maps(&meta("clusters", "sysctl"), &pools).len(), 1);
         assert_eq!(of_maps(&meta("clusters", "latency"), &pools).len(), 1);
         assert_eq!(of_maps(&meta("clusters", "other"), &pools).len(), 0);
+    }
+
+    #[test]
+    fn changes_of_the_cloud_configuration_request_the_pools_of_the_control_plane() {
+        let mut writer = StoreWriter::new(resource());
+        for cluster in ["dev", "other"] {
+            let pool = json!({
+                "apiVersion": "hypershift.openshift.io/v1beta1",
+                "kind": "NodePool",
+                "metadata": { "namespace": "clusters", "name": format!("{cluster}-workers") },
+                "spec": { "clusterName": cluster },
+            });
+            let mut pool: Pool = serde_json::from_value(pool).unwrap();
+            cache::trim_pool(&mut pool);
+            writer.apply_watcher_event(&watcher::Event::Apply(pool));
+        }
+        let pools = writer.as_reader();
+        let dev = ObjectKey::new("clusters", "dev-workers");
+        for (namespace, name, label, expected) in [
+            ("clusters-dev", "azure-cloud-config", None, vec![&dev]),
+            ("clusters-dev", "openstack-cloud-config", None, vec![&dev]),
+            (
+                "clusters-dev",
+                "ignition-config-fips",
+                Some("hypershift.openshift.io/core-ignition-config"),
+                vec![&dev],
+            ),
+            ("clusters-dev", "aws-cloud-config", None, vec![]),
+            ("clusters", "azure-cloud-config", None, vec![]),
+            ("clusters-third", "azure-cloud-config", None, vec![]),
+        ] {
+            let labels = label.map(|key: &str| [(key.to_owned(), "true".to_owned())].into());
+            let map = ObjectMeta {
+                namespace: Some(namespace.to_owned()),
+                name: Some(name.to_owned()),
+                labels,
+                ..ObjectMeta::default()
+            };
+            let found = of_maps(&map, &pools);
+            let found: Vec<_> = found.iter().collect();
+            assert_eq!(found, expected, "{namespace}/{name}");
+        }
     }
 
     /// Check F03: while CRDs and RBAC are being installed, no error is reported.

@@ -1,7 +1,6 @@
 //! What is wrong with etcd, and whether one member may be repaired. Pure.
 
-/// The pods of etcd. Other shards are not repaired.
-pub(super) const NAMES: [&str; 3] = ["etcd-0", "etcd-1", "etcd-2"];
+use support::etcd::PODS;
 
 /// Health of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +50,7 @@ pub(super) fn evaluate(members: &[Member]) -> State {
     }
     let broken = |problem: &str| State::Broken(problem.to_owned());
     let absent = || {
-        let mut names = NAMES.into_iter();
+        let mut names = PODS.into_iter();
         names.find(|name| members.iter().all(|member| member.name != *name))
     };
     match (members.len(), unhealthy.as_slice()) {
@@ -68,7 +67,7 @@ pub(super) fn evaluate(members: &[Member]) -> State {
 
 /// The pod of a member.
 fn pod(member: &str) -> Option<&'static str> {
-    NAMES.into_iter().find(|name| *name == member)
+    PODS.into_iter().find(|name| *name == member)
 }
 
 /// Whether this member may be repaired. `failing` are the pods whose container waits after it has failed.

@@ -7,10 +7,10 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::core::{NamespaceResourceScope, ObjectMeta};
 use kube::{Api, Resource};
-use support::etcd::{self, Connection, Credentials, Timeouts};
+use support::etcd::{self, Connection, Credentials, MemberUrls, Timeouts};
 
 use super::Error;
-use super::evaluation::{Health, Member, NAMES, Rollout, State, evaluate};
+use super::evaluation::{Health, Member, Rollout, State, evaluate};
 use crate::args::RecoverEtcdFlags;
 
 /// A member that does not respond within these is unhealthy.
@@ -26,8 +26,8 @@ pub(super) struct Control {
     pub(super) namespace: String,
     /// URL at which any member answers.
     pub(super) endpoint: String,
-    /// Host of that URL, if the user gave it: there is no DNS of the management cluster then.
-    given_host: Option<String>,
+    /// The URLs at which the health of members is checked.
+    pub(super) urls: MemberUrls,
     credentials: Credentials,
     client: kube::Client,
 }
@@ -48,9 +48,8 @@ impl Control {
     pub(super) fn new(args: &RecoverEtcdFlags, client: kube::Client) -> Self {
         let namespace = args.namespace.clone();
         let endpoint = format!("https://etcd-client.{namespace}.svc:2379");
-        let given_host = args.endpoint.as_ref().and_then(http::Uri::host);
         Self {
-            given_host: given_host.map(str::to_owned),
+            urls: MemberUrls::new(&namespace, args.endpoint.as_ref()),
             endpoint: args.endpoint.as_ref().map_or(endpoint, ToString::to_string),
             credentials: Credentials {
                 ca: args.etcd_ca_cert.clone(),
@@ -80,43 +79,6 @@ impl Control {
             "https://{member}.etcd-discovery.{}.svc:2380",
             self.namespace
         )
-    }
-
-    /// Where clients reach the pod of a member. None for any other name, which could make the URL of another host.
-    fn client_url(&self, member: &str) -> Option<String> {
-        let name = NAMES.into_iter().find(|name| *name == member)?;
-        let namespace = &self.namespace;
-        Some(format!(
-            "https://{name}.etcd-discovery.{namespace}.svc:2379"
-        ))
-    }
-
-    /// The URL at which the health of a member is checked; none for one that has not started. A member can advertise any
-    /// host, also one that only the administrator reaches, so only URLs of this etcd's pods are followed.
-    pub(super) fn health_url<'a>(
-        &self,
-        member: &'a etcd::Member,
-    ) -> Result<Option<&'a str>, Error> {
-        let own = self.client_url(&member.name);
-        let is_own = |url: &str| own.as_deref() == Some(url) || self.is_at_given_host(url);
-        let mut urls = member.client_urls.iter().map(String::as_str);
-        let Some(first) = urls.clone().next() else {
-            return Ok(None);
-        };
-        match urls.find(|url| is_own(url)) {
-            Some(url) => Ok(Some(url)),
-            None => Err(Error::ForeignUrl {
-                namespace: self.namespace.clone(),
-                member: member.name.clone(),
-                url: first.to_owned(),
-            }),
-        }
-    }
-
-    fn is_at_given_host(&self, url: &str) -> bool {
-        let url = url.parse::<http::Uri>();
-        let host = url.as_ref().ok().and_then(http::Uri::host);
-        host.is_some() && host == self.given_host.as_deref()
     }
 
     pub(super) fn pod_id(&self, member: &str) -> String {
@@ -163,7 +125,7 @@ impl Control {
             source,
         })?;
         // Of all members, before the first URL is followed.
-        let urls = listed.iter().map(|member| self.health_url(member));
+        let urls = listed.iter().map(|member| self.urls.of(member));
         let urls = urls.collect::<Result<Vec<_>, _>>()?;
         let mut members = Vec::new();
         for (member, url) in listed.iter().zip(urls) {

@@ -70,7 +70,7 @@ pub async fn raise_with(
 }
 
 /// Waits for what every namespace is given by kube-controller-manager, so that it does not come later.
-pub async fn has_its_own(admin: &ApiClient, namespace: &str) -> Result<()> {
+async fn has_its_own(admin: &ApiClient, namespace: &str) -> Result<()> {
     let within = format!("/api/v1/namespaces/{namespace}");
     let own = ["configmaps/kube-root-ca.crt", "serviceaccounts/default"];
     wait::until("the namespace's own objects", SETTLED_WITHIN, async || {

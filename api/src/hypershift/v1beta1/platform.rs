@@ -23,6 +23,11 @@ use crate::hypershift::v1beta1::platform::openstack::OpenStackPlatformSpec;
 use crate::hypershift::v1beta1::platform::power_vs::PowerVsPlatformSpec;
 use crate::schema::{immutable, tech_preview, with};
 
+/// The ConfigMap with the configuration of the cloud provider on Azure.
+const AZURE_CLOUD_CONFIG: &str = "azure-cloud-config";
+/// The same on OpenStack.
+const OPENSTACK_CLOUD_CONFIG: &str = "openstack-cloud-config";
+
 /// The infrastructure of a hosted cluster, with what that infrastructure needs to know.
 /// Fill in the member that belongs to `type`; `None` has none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -96,6 +101,9 @@ pub enum PlatformType {
 }
 
 impl PlatformType {
+    /// What [`Self::cloud_config_map`] returns on any platform.
+    pub const CLOUD_CONFIG_MAPS: [&'static str; 2] = [AZURE_CLOUD_CONFIG, OPENSTACK_CLOUD_CONFIG];
+
     /// The feature set that has the platform.
     pub fn features(self) -> FeatureSet {
         match self {
@@ -113,8 +121,8 @@ impl PlatformType {
     /// The ConfigMap of the control plane with the configuration of the cloud provider, where ignition payloads include it.
     pub fn cloud_config_map(self) -> Option<&'static str> {
         match self {
-            Self::Azure => Some("azure-cloud-config"),
-            Self::OpenStack => Some("openstack-cloud-config"),
+            Self::Azure => Some(AZURE_CLOUD_CONFIG),
+            Self::OpenStack => Some(OPENSTACK_CLOUD_CONFIG),
             Self::Agent
             | Self::Aws
             | Self::Gcp
