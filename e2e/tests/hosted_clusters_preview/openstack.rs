@@ -389,6 +389,6 @@ async fn is_deleted(cluster: &Cluster, admin: &ApiClient) -> Result<()> {
 
 /// Gives an object these finalizers only.
 async fn has_finalizers(admin: &ApiClient, path: &str, finalizers: &Value) -> Result<()> {
-    let patch = json!({ "metadata": { "finalizers": finalizers } });
-    admin.patch(path, Patch::Merge, &patch).await.map(drop)
+    let change = json!({ "metadata": { "finalizers": finalizers } });
+    admin.patch(path, Patch::Merge, &change).await.map(drop)
 }

@@ -86,14 +86,12 @@ impl Provider {
     fn has_volumes(&self, pod: &Value) -> Result<()> {
         let certificates = "/tmp/k8s-webhook-server/serving-certs";
         is_mounted(pod, "capi-webhooks-tls", "capi-webhooks-tls", certificates)?;
-        match self.credentials {
-            Some((secret, path)) => is_mounted(pod, "credentials", secret, path),
-            None => {
-                let found = named(&pod["volumes"], "credentials");
-                ensure!(found.is_none(), "it has {found:?}");
-                Ok(())
-            }
+        if let Some((secret, path)) = self.credentials {
+            return is_mounted(pod, "credentials", secret, path);
         }
+        let found = named(&pod["volumes"], "credentials");
+        ensure!(found.is_none(), "it has {found:?}");
+        Ok(())
     }
 
     fn all_rules(&self) -> Value {

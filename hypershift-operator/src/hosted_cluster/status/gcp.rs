@@ -106,6 +106,8 @@ mod tests {
     #[test]
     fn conditions_follow_settings_and_what_is_applied() {
         type Change = fn(&mut Facts);
+        /// Its name, the change, whether it is paused, failures, and what both conditions are.
+        type Row<'a> = (&'a str, Change, &'a Pause, &'a [String], &'a str, &'a str);
         let identity = |about: &str| format!("ValidGCPWorkloadIdentity {about}");
         let credentials = |about: &str| format!("ValidGCPCredentials {about}");
         let before = |facts: &mut Facts| {
@@ -117,7 +119,7 @@ mod tests {
             facts.cluster.status = serde_json::from_value(status).unwrap();
         };
         let failure = ["failed to apply Secret a/b".to_owned()];
-        let table: [(&str, Change, &Pause, &[String], &str, &str); 6] = [
+        let table: [Row<'_>; 6] = [
             (
                 "complete",
                 |_| {},
