@@ -130,6 +130,8 @@ impl Clusters {
 }
 
 #[cfg(test)]
+mod help;
+#[cfg(test)]
 mod parity;
 
 #[cfg(test)]

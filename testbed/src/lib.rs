@@ -22,6 +22,7 @@ pub mod cargo;
 pub mod certs;
 pub mod client;
 pub mod cloud;
+pub mod cloud_proxy;
 pub mod cluster;
 pub mod cluster_api;
 pub mod collision;

@@ -46,11 +46,11 @@ pub(super) struct OidcStorageArgs {
     #[arg(long, global = true, value_name = "FILE")]
     oidc_storage_provider_s3_credentials: Option<PathBuf>,
 
-    /// Secret with these credentials, in the namespace of the operator
+    /// Secret with the credentials for the bucket, in the namespace of the operator
     #[arg(long, global = true, value_name = "NAME")]
     oidc_storage_provider_s3_secret: Option<String>,
 
-    /// Key of that Secret
+    /// Key of the Secret of --oidc-storage-provider-s3-secret
     #[arg(long, global = true, value_name = "KEY", default_value = KEY)]
     oidc_storage_provider_s3_secret_key: String,
 

@@ -51,7 +51,7 @@ pub(super) struct PrivateLinkArgs {
     #[arg(long, global = true, value_name = "NAME")]
     azure_private_secret: Option<String>,
 
-    /// Key of that Secret
+    /// Key of the Secret of --azure-private-secret
     #[arg(long, global = true, value_name = "KEY", default_value = KEY)]
     azure_private_secret_key: String,
 

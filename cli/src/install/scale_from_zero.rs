@@ -40,11 +40,11 @@ pub(super) struct ScaleFromZeroArgs {
     #[arg(long, global = true, value_name = "FILE")]
     scale_from_zero_creds: Option<PathBuf>,
 
-    /// Secret with these credentials, in the namespace of the operator
+    /// Secret with the credentials of --scale-from-zero-creds, in the namespace of the operator
     #[arg(long, global = true, value_name = "NAME")]
     scale_from_zero_secret: Option<String>,
 
-    /// Key of that Secret
+    /// Key of the Secret of --scale-from-zero-secret
     #[arg(long, global = true, value_name = "KEY", default_value = KEY)]
     scale_from_zero_secret_key: String,
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use http::Request;
 use serde_json::Value;
-use testbed::cargo::Program;
+use testbed::cargo::{self, Program};
 use testbed::cloud::{Cloud, FakeStore};
 use testbed::payload::REGION;
 use testbed::testbed::Testbed;
@@ -17,6 +17,9 @@ use crate::hosted_clusters_api::fixture::{Fixture, NAMESPACE};
 
 const NAME: &str = "cloudy";
 const INFRA_ID: &str = "cloudy-x1";
+/// A public key (Ed25519) in the encoding of SSH.
+const KEY: &str = "AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
+
 /// The fake of AWS, and the program.
 struct Scene<'a> {
     program: PathBuf,
@@ -48,6 +51,7 @@ pub(crate) async fn runs(testbed: &Testbed, fixture: &Fixture, kubeconfig: &Path
         ensure!(found == access, "{found} is not {access}");
         if access == "Public" {
             scene.fits(&created).await?;
+            scene.has_no_consoles(testbed, kubeconfig).await?;
         }
         let mut destroy = scene.command(&["destroy", "cluster", "aws", "--name", NAME]);
         // No control plane runs that would do it.
@@ -62,12 +66,20 @@ pub(crate) async fn runs(testbed: &Testbed, fixture: &Fixture, kubeconfig: &Path
         let only = scene.cloud.has_only(&before).await;
         only.with_context(|| format!("the cluster was {access}"))?;
     }
-    Ok(())
+    scene.infrastructure().await?;
+    scene.bastion().await?;
+    scene.infrastructure_is_destroyed().await?;
+    let only = scene.cloud.has_only(&before).await;
+    only.context("there was no cluster")
 }
 
 impl Scene<'_> {
     fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(&self.program);
+        self.command_of(&self.program, words)
+    }
+
+    fn command_of(&self, program: &Path, words: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command
             .args(words)
             .env("AWS_ENDPOINT_URL", self.cloud.url())
@@ -145,6 +157,40 @@ impl Scene<'_> {
             .arg("--pull-secret")
             .arg(&secret);
         done(&mut create, kubeconfig).await.map(drop)
+    }
+
+    /// The cluster has no instances, so there are no consoles. This command is one of `hypershift` only.
+    async fn has_no_consoles(&self, testbed: &Testbed, kubeconfig: &Path) -> Result<()> {
+        let program = cargo::command_line(&testbed.progress).await?;
+        let mut logs = self.command_of(&program, &["console-logs", "aws", "--name", NAME]);
+        logs.arg("--output-dir").arg(self.work_dir.join("consoles"));
+        let said = done(&mut logs, kubeconfig).await?;
+        ensure!(said.contains("has no running instances"), "{said}");
+        Ok(())
+    }
+
+    /// What a bastion would need is found, and a destruction finds nothing. No instance is made: it would be listed afterwards.
+    async fn bastion(&self) -> Result<()> {
+        let key = self.work_dir.join("bastion.pub");
+        std::fs::write(&key, format!("ssh-ed25519 {KEY} user@example.com\n"))?;
+        let owner = ["bastion", "aws", "--infra-id", INFRA_ID, "--region", REGION];
+        let mut create = self.command(&[&["create"][..], &owner[..]].concat());
+        create.args(["--ssh-from", "192.0.2.0/24", "--dry-run"]);
+        succeeds(create.arg("--ssh-key-file").arg(&key)).await?;
+        succeeds(&mut self.command(&[&["destroy"][..], &owner[..]].concat())).await
+    }
+
+    /// Destroys the roles and the network, each twice: the second time, they do not exist.
+    async fn infrastructure_is_destroyed(&self) -> Result<()> {
+        for _ in 0..2 {
+            let words = ["destroy", "iam", "aws", "--infra-id", INFRA_ID];
+            succeeds(&mut self.command(&words)).await?;
+            let words = ["destroy", "infra", "aws", "--infra-id", INFRA_ID];
+            let mut destroy = self.command(&words);
+            destroy.args(["--name", NAME, "--base-domain", "example.com"]);
+            succeeds(&mut destroy).await?;
+        }
+        Ok(())
     }
 
     /// The cluster names what was created before, and the documents of its issuer are there.

@@ -8,7 +8,7 @@ use testbed::terminal;
 use testbed::testbed::Testbed;
 use tokio::process::Command;
 
-use crate::hosted_clusters_api::cluster::HOSTED_CLUSTERS;
+use crate::hosted_clusters_api::cluster::{HOSTED_CLUSTERS, NODE_POOLS};
 use crate::hosted_clusters_api::control_plane;
 use crate::hosted_clusters_api::fixture::{Fixture, NAMESPACE};
 
@@ -39,6 +39,7 @@ pub(crate) async fn runs(testbed: &Testbed, fixture: &Fixture, kubeconfig: &Path
         control_plane::comes_up(&testbed.admin, NAME)
     )?;
     ensure!(!created.is_empty(), "it has said nothing");
+    are_reported(testbed, &program, kubeconfig).await?;
     let mut destroy = Command::new(&program);
     destroy.args(["destroy", "cluster", "none", "--name", NAME]);
     done(&mut destroy, kubeconfig).await?;
@@ -47,6 +48,43 @@ pub(crate) async fn runs(testbed: &Testbed, fixture: &Fixture, kubeconfig: &Path
         .find(&HOSTED_CLUSTERS.named(NAMESPACE, NAME))
         .await?;
     ensure!(left.is_none(), "it is still there");
+    Ok(())
+}
+
+/// Further commands, on the cluster that runs: versions, a dump, its kubeconfig, and the destruction of its node pool.
+async fn are_reported(testbed: &Testbed, program: &Path, kubeconfig: &Path) -> Result<()> {
+    let command = |words: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(words);
+        command
+    };
+    let said = done(&mut command(&["version"]), kubeconfig).await?;
+    for part in ["Client Version: ", "Server Version: "] {
+        ensure!(said.contains(part), "{said}");
+    }
+    let directory = testbed.path().join("dump");
+    let mut dump = command(&["dump", "cluster", "--name", NAME]);
+    done(dump.arg("--artifact-dir").arg(&directory), kubeconfig).await?;
+    let archive = directory.join("hypershift-dump.tar.gz");
+    ensure!(archive.metadata()?.len() > 0, "the dump is empty");
+    control_plane::is_handed_over(&testbed.admin, NAME).await?;
+    let file = testbed.path().join(format!("{NAME}.kubeconfig"));
+    let words = ["create", "kubeconfig", "--name", NAME, "--port-forward"];
+    done(command(&words).arg("--output").arg(&file), kubeconfig).await?;
+    ensure!(file.metadata()?.len() > 0, "the kubeconfig is empty");
+    for pool in testbed.admin.list(&NODE_POOLS.within(NAMESPACE)).await? {
+        if pool["spec"]["clusterName"] != NAME {
+            continue;
+        }
+        let name = pool["metadata"]["name"].as_str().unwrap_or_default();
+        let mut destroy = command(&["destroy", "nodepool", "--name", name]);
+        done(&mut destroy, kubeconfig).await?;
+        let left = testbed
+            .admin
+            .find(&NODE_POOLS.named(NAMESPACE, name))
+            .await?;
+        ensure!(left.is_none(), "NodePool {name} is still there");
+    }
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! The stages, in order. Each names itself and shows how long it took.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -19,9 +20,9 @@ use crate::hosted_clusters_api::cluster::{
 use crate::hosted_clusters_api::fixture::{Fixture, NAMESPACE};
 use crate::hosted_clusters_api::from_zero::Ec2;
 use crate::hosted_clusters_api::{
-    adopted, agents_shared, auto_node, aws_from_nothing, azure, command, control_plane, from_zero,
-    old_releases, other_platforms, pool, power_vs, private_aws, refusals, unreadable,
-    virtual_machines,
+    adopted, agents_shared, auto_node, aws_from_nothing, azure, azure_from_nothing, command,
+    control_plane, from_zero, old_releases, other_platforms, pool, power_vs, power_vs_from_nothing,
+    private_aws, refusals, unreadable, virtual_machines,
 };
 
 /// How long nothing may be written.
@@ -152,8 +153,8 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
     step.done();
     let step = testbed
         .progress
-        .step("hcp creates a cluster on AWS with its network and roles, and destroys them");
-    aws_from_nothing::runs(testbed, &fixture, &kubeconfig).await?;
+        .step("hcp creates clusters with their infrastructure in clouds, and destroys them");
+    from_nothing(testbed, &fixture, &kubeconfig).await?;
     step.done();
     removal(testbed).await?;
     for running in &fixture.operators {
@@ -163,6 +164,24 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
     if let Some(running) = fixture.operators.first() {
         running.rights_are_minimal(testbed, rights::HOSTED).await?;
     }
+    Ok(())
+}
+
+/// Side by side: most of their time is intervals at which `hcp` and operators look again.
+async fn from_nothing(testbed: &Testbed, fixture: &Fixture, kubeconfig: &Path) -> Result<()> {
+    let on_aws = async {
+        let ran = aws_from_nothing::runs(testbed, fixture, kubeconfig).await;
+        ran.context("on AWS")
+    };
+    let on_azure = async {
+        let ran = azure_from_nothing::runs(testbed, fixture, kubeconfig).await;
+        ran.context("on Azure")
+    };
+    let on_power_vs = async {
+        let ran = power_vs_from_nothing::runs(testbed, fixture, kubeconfig).await;
+        ran.context("on Power VS")
+    };
+    tokio::try_join!(on_aws, on_azure, on_power_vs)?;
     Ok(())
 }
 

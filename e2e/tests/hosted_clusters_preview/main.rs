@@ -3,10 +3,11 @@
 //! and that nothing is left.
 //!
 //! No provider and no cloud is here: what they would report is not waited for, and finalizers of a provider are set and
-//! removed by the test.
+//! removed by the test. What `hcp` creates and destroys on Google Cloud is in a fake.
 
 mod fixture;
 mod google_cloud;
+mod google_cloud_from_nothing;
 mod ibm_cloud;
 mod openstack;
 mod pools;
@@ -17,6 +18,7 @@ use testbed::progress::Progress;
 use testbed::rights;
 use testbed::testbed::Testbed;
 
+use crate::hosted_clusters_api::fixture::NAMESPACE;
 use fixture::Fixture;
 
 /// One cluster on each platform, from what is refused to its end. Check O05.
@@ -46,7 +48,12 @@ async fn run(testbed: &mut Testbed) -> Result<()> {
         let lived = ibm_cloud::live(admin, fixture).await;
         lived.context("those on IBM Cloud")
     };
-    tokio::try_join!(on_openstack, on_google_cloud, on_ibm_cloud)?;
+    let (_user, kubeconfig) = testbed.superuser(NAMESPACE, "user").await?;
+    let from_nothing = async {
+        let ran = google_cloud_from_nothing::runs(testbed, fixture, &kubeconfig).await;
+        ran.context("the one that hcp creates on Google Cloud")
+    };
+    tokio::try_join!(on_openstack, on_google_cloud, on_ibm_cloud, from_nothing)?;
     step.done();
     let operator = &fixture.operator;
     operator.rights_are_minimal(testbed, rights::PREVIEW).await

@@ -31,11 +31,11 @@ pub(in crate::install) struct AwsPrivateArgs {
     #[arg(long, global = true, value_name = "FILE")]
     aws_private_creds: Option<PathBuf>,
 
-    /// Secret with these credentials, in the namespace of the operator
+    /// Secret with the credentials for VPC endpoint services on AWS, in the namespace of the operator
     #[arg(long, global = true, value_name = "NAME")]
     aws_private_secret: Option<String>,
 
-    /// Key of that Secret
+    /// Key of the Secret of --aws-private-secret
     #[arg(long, global = true, value_name = "KEY", default_value = KEY)]
     aws_private_secret_key: String,
 

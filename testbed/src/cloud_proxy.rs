@@ -1,0 +1,305 @@
+//! An HTTP proxy with a [fake of a cloud](fake_clouds) behind it.
+//!
+//! Programs connect to the hosts of the cloud by `CONNECT`, with TLS and the proxy's own authority, as they do behind the proxy
+//! of a company that inspects connections. So they run unchanged, with the URLs that they have for the real cloud.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anyhow::{Context, Result, ensure};
+use bytes::Bytes;
+use fake_clouds::{Answer, Cloud};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::{Method, Request, Response, StatusCode, request};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use serde_json::{Value, json};
+use support::rest;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::process::Command;
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_rustls::TlsAcceptor;
+
+use crate::certs::{Authority, Certificate};
+
+/// The token that clients get for their credentials.
+const TOKEN: &str = "Bearer token-of-the-fake";
+/// How many steps of the cloud pass before each call, so that nothing has to be waited for.
+const STEPS: u32 = 3;
+/// The longest head of a CONNECT, in bytes.
+const LONGEST_HEAD: usize = 4096;
+/// Headers of calls that fakes read.
+const HEADERS: [&str; 3] = ["crn", "iam-apikey", "ibm-service-instance-id"];
+/// Variables that would send programs past this proxy, or have them trust others.
+const OTHER_VARIABLES: [&str; 8] = [
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "NO_PROXY",
+    "https_proxy",
+    "http_proxy",
+    "no_proxy",
+    "all_proxy",
+    "SSL_CERT_DIR",
+];
+
+/// The proxy. Dropped, it ends.
+#[derive(Debug)]
+pub struct CloudProxy {
+    address: SocketAddr,
+    authority: PathBuf,
+    shared: Arc<Shared>,
+    accepting: JoinHandle<()>,
+}
+
+/// What connections share.
+struct Shared {
+    acceptor: TlsAcceptor,
+    state: Mutex<State>,
+    /// Whether calls are held.
+    is_held: watch::Sender<bool>,
+}
+
+struct State {
+    cloud: Box<dyn Cloud>,
+    /// After how many writes all calls are held.
+    writes_left: Option<usize>,
+}
+
+// === impl CloudProxy ===
+
+impl CloudProxy {
+    /// Starts it for these hosts of a cloud. `directory` is for its certificates.
+    pub async fn start(
+        directory: &Path,
+        hosts: &[&str],
+        cloud: impl Cloud + 'static,
+    ) -> Result<Self> {
+        let authority = Authority::create(directory)?;
+        let hosts: Vec<_> = hosts.iter().map(|host| (*host).to_owned()).collect();
+        let acceptor = acceptor(&authority.server_at("cloud", &hosts)?)?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .await
+            .context("cannot listen on loopback")?;
+        let shared = Arc::new(Shared {
+            acceptor,
+            state: Mutex::new(State {
+                cloud: Box::new(cloud),
+                writes_left: None,
+            }),
+            is_held: watch::Sender::new(false),
+        });
+        Ok(Self {
+            address: listener.local_addr()?,
+            authority: authority.certificate(),
+            accepting: tokio::spawn(accept(listener, Arc::clone(&shared))),
+            shared,
+        })
+    }
+
+    /// Has a program use the proxy, and trust its authority. By `ALL_PROXY`: clients of the API server read `HTTPS_PROXY`.
+    pub fn configure(&self, command: &mut Command) {
+        for name in OTHER_VARIABLES {
+            command.env_remove(name);
+        }
+        command
+            .env("ALL_PROXY", format!("http://{}", self.address))
+            .env("SSL_CERT_FILE", &self.authority);
+    }
+
+    /// What there is in the cloud.
+    pub fn snapshot(&self) -> Vec<String> {
+        self.shared.state().cloud.snapshot()
+    }
+
+    /// Holds all calls from the response to the write with this number on, counted from one.
+    pub fn hold_at(&self, write: usize) {
+        self.shared.state().writes_left = Some(write);
+        self.shared.is_held.send_replace(false);
+    }
+
+    /// Waits until a call is held.
+    pub async fn held(&self) -> Result<()> {
+        let mut held = self.shared.is_held.subscribe();
+        held.wait_for(|held| *held).await?;
+        Ok(())
+    }
+
+    /// Answers further calls again. Those that are held stay so: their client was killed.
+    pub fn release(&self) {
+        self.shared.state().writes_left = None;
+    }
+}
+
+impl Drop for CloudProxy {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+fn acceptor(certificate: &Certificate) -> Result<TlsAcceptor> {
+    let chain = CertificateDer::from_pem_file(&certificate.certificate)
+        .with_context(|| format!("cannot read {}", certificate.certificate.display()))?;
+    let key = PrivateKeyDer::from_pem_file(&certificate.key)
+        .with_context(|| format!("cannot read {}", certificate.key.display()))?;
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
+    let config = ServerConfig::builder_with_provider(provider.into())
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(vec![chain], key)?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    // Connections end with the proxy.
+    let mut connections = JoinSet::new();
+    while let Ok((stream, _)) = listener.accept().await {
+        let shared = Arc::clone(&shared);
+        // A client that disconnects is not an error.
+        connections.spawn(async move { drop(serve(stream, shared).await) });
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+async fn serve(mut stream: TcpStream, shared: Arc<Shared>) -> Result<()> {
+    let host = target(&mut stream).await?;
+    stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
+    let stream = shared.acceptor.accept(stream).await?;
+    let service = service_fn(|request| {
+        let shared = Arc::clone(&shared);
+        let host = host.clone();
+        async move { Ok::<_, Infallible>(shared.respond(&host, request).await) }
+    });
+    let connection = hyper::server::conn::http1::Builder::new();
+    connection
+        .serve_connection(TokioIo::new(stream), service)
+        .await?;
+    Ok(())
+}
+
+/// The host that a client connects to.
+async fn target(stream: &mut TcpStream) -> Result<String> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        ensure!(head.len() < LONGEST_HEAD, "the head of a CONNECT is longer");
+        head.push(stream.read_u8().await?);
+    }
+    let head = String::from_utf8_lossy(&head);
+    let target = head.strip_prefix("CONNECT ").context("not a CONNECT")?;
+    let target = target.split(' ').next().unwrap_or_default();
+    let host = target.strip_suffix(":443").context("not to port 443")?;
+    Ok(host.to_owned())
+}
+
+// === impl Shared ===
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn respond(&self, host: &str, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let (parts, body) = request.into_parts();
+        let Ok(body) = body.collect().await else {
+            return response(Answer::empty(400));
+        };
+        match self.answer(host, &parts, &body.to_bytes()) {
+            Some(answer) => response(answer),
+            None => std::future::pending().await,
+        }
+    }
+
+    /// `None` for a call that is held.
+    fn answer(&self, host: &str, parts: &request::Parts, body: &[u8]) -> Option<Answer> {
+        let header = |name: &str| parts.headers.get(name)?.to_str().ok().map(str::to_owned);
+        let kind = header(CONTENT_TYPE.as_str()).unwrap_or_default();
+        if kind.starts_with("application/x-www-form-urlencoded") {
+            let token = TOKEN.trim_start_matches("Bearer ");
+            return Some(Answer::ok(
+                json!({ "access_token": token, "expires_in": 3600 }),
+            ));
+        }
+        if header(AUTHORIZATION.as_str()).as_deref() != Some(TOKEN) {
+            return Some(Answer::refused(401, "Unauthorized", "there is no token"));
+        }
+        let path = parts.uri.path_and_query().map_or("/", |it| it.as_str());
+        let url = format!("https://{host}{path}");
+        let mut call = rest::Request::new(parts.method.clone(), url).with_body(document(body));
+        let headers = HEADERS
+            .iter()
+            .filter_map(|name| Some((*name, header(name)?)));
+        call.headers = headers.collect::<BTreeMap<_, _>>();
+        self.call(&call)
+    }
+
+    fn call(&self, call: &rest::Request) -> Option<Answer> {
+        let mut state = self.state();
+        if state.writes_left == Some(0) {
+            return None;
+        }
+        for _ in 0..STEPS {
+            state.cloud.pass_time();
+        }
+        let answer = state.cloud.answer(call);
+        if call.method != Method::GET
+            && let Some(left) = &mut state.writes_left
+        {
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                self.is_held.send_replace(true);
+                return None;
+            }
+        }
+        Some(answer)
+    }
+}
+
+/// A body as fakes take it: the document, or its text.
+fn document(body: &[u8]) -> Value {
+    if body.is_empty() {
+        return Value::Null;
+    }
+    let text = || Value::String(String::from_utf8_lossy(body).into_owned());
+    serde_json::from_slice(body).unwrap_or_else(|_| text())
+}
+
+fn response(answer: Answer) -> Response<Full<Bytes>> {
+    let (kind, body) = match &answer.body {
+        Value::Null => (None, String::new()),
+        // Documents of object storage.
+        Value::String(text) => (Some("application/xml"), text.clone()),
+        document => (Some("application/json"), document.to_string()),
+    };
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or_default();
+    let headers = response.headers_mut();
+    if let Some(kind) = kind {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    }
+    if !answer.headers.is_empty() {
+        // The operation that a header names is done when it is asked for.
+        headers.insert("retry-after", HeaderValue::from_static("1"));
+    }
+    for (name, value) in answer.headers {
+        let name = name.parse::<HeaderName>();
+        if let (Ok(name), Ok(value)) = (name, value.parse::<HeaderValue>()) {
+            headers.insert(name, value);
+        }
+    }
+    response
+}
