@@ -17,11 +17,11 @@ mod unpack;
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use support::files::set_mode;
 
 use crate::reference::Digest;
 pub(crate) use merge::{Links, Merge};
@@ -247,7 +247,8 @@ impl Extracted {
         };
         let mode = if stored.is_program { PROGRAM } else { PLAIN };
         let mut options = std::fs::OpenOptions::new();
-        let created = options.write(true).create_new(true).mode(mode).open(to);
+        let options = options.write(true).create_new(true);
+        let created = set_mode(options, mode).open(to);
         let mut file = created.map_err(failed(path))?;
         let copied = self.read(path, stored, &mut file);
         if copied.is_err() {

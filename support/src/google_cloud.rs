@@ -33,6 +33,13 @@ const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 const METADATA_SERVER: &str = "169.254.169.254";
 /// The file with a user's credentials in the directory of the tool `gcloud`.
 const USER_FILE: &str = "application_default_credentials.json";
+/// The variable with the directory that has this directory, and where it is in there.
+const PARENT: &str = if cfg!(windows) { "APPDATA" } else { "HOME" };
+const SUBDIRECTORY: &str = if cfg!(windows) {
+    "gcloud"
+} else {
+    ".config/gcloud"
+};
 
 /// A variable of the environment.
 pub type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -183,7 +190,6 @@ impl ExternalAccount {
 /// Where the tool `gcloud` stores the credentials of its user.
 fn user_file(variable: Variable<'_>) -> Option<PathBuf> {
     let directory = variable("CLOUDSDK_CONFIG").map(PathBuf::from);
-    let directory =
-        directory.or_else(|| Some(Path::new(&variable("HOME")?).join(".config/gcloud")))?;
+    let directory = directory.or_else(|| Some(Path::new(&variable(PARENT)?).join(SUBDIRECTORY)))?;
     Some(directory.join(USER_FILE))
 }

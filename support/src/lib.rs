@@ -5,6 +5,7 @@
 //! - [`telemetry`], [`admin`], [`health`], [`watchdog`]: the log; `/livez`, `/readyz` and `/metrics`; what they check.
 //! - [`accept`], [`shutdown`]: accept loops, signals and graceful shutdown.
 //! - [`error`]: exit codes, and an error with its causes on one line.
+//! - [`files`]: permissions of new files.
 //!
 //! With feature `kube`:
 //! - `client`, `deadline`: clients of the API server, whose requests have deadlines.
@@ -54,6 +55,7 @@ pub mod error;
 pub mod etcd;
 #[cfg(feature = "kube")]
 pub mod fence;
+pub mod files;
 #[cfg(feature = "rest")]
 pub mod google_cloud;
 #[cfg(feature = "rest")]

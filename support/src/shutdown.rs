@@ -5,8 +5,9 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::watch;
+
+use self::platform::{Interrupt, Terminate, interrupt, terminate};
 
 /// Begins the shutdown.
 #[derive(Debug)]
@@ -22,11 +23,11 @@ pub struct Draining {
     waiting: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
-/// The signals that shut a process down: SIGTERM and SIGINT.
+/// The signals that shut a process down: SIGTERM and SIGINT; on Windows, the end of the console and Ctrl-C.
 #[derive(Debug)]
 pub struct Signals {
-    terminate: unix::Signal,
-    interrupt: unix::Signal,
+    terminate: Terminate,
+    interrupt: Interrupt,
 }
 
 /// A signal and its drain.
@@ -102,8 +103,8 @@ impl Signals {
     /// Installs the handlers.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
-            terminate: unix::signal(SignalKind::terminate())?,
-            interrupt: unix::signal(SignalKind::interrupt())?,
+            terminate: terminate()?,
+            interrupt: interrupt()?,
         })
     }
 
@@ -114,6 +115,29 @@ impl Signals {
             _ = self.interrupt.recv() => {}
         }
     }
+}
+
+#[cfg(unix)]
+mod platform {
+    use std::io;
+
+    pub(super) use tokio::signal::unix::{Signal as Interrupt, Signal as Terminate};
+    use tokio::signal::unix::{SignalKind, signal};
+
+    pub(super) fn interrupt() -> io::Result<Interrupt> {
+        signal(SignalKind::interrupt())
+    }
+
+    pub(super) fn terminate() -> io::Result<Terminate> {
+        signal(SignalKind::terminate())
+    }
+}
+
+#[cfg(windows)]
+mod platform {
+    pub(super) use tokio::signal::windows::{
+        CtrlC as Interrupt, CtrlClose as Terminate, ctrl_c as interrupt, ctrl_close as terminate,
+    };
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod cargo;
 mod ci;
 mod codegen;
 mod programs;
+mod release;
 mod soak;
 mod sources;
 mod tidy;
@@ -41,8 +42,9 @@ enum Command {
     /// Run for a long time what tests run for seconds, and print the figures
     #[command(subcommand)]
     Soak(soak::Soak),
-    /// Write images as files, with their bills of materials and checksums: the same bytes wherever they are built
-    Release(Forwarded),
+    /// Write images as files, with their bills of materials and checksums: the same bytes wherever they are built; `cli`
+    /// writes the program `hcp` for each platform
+    Release(release::Args),
     /// Fetch the CRDs of the pinned modules, which the next builds of `hypershift` and `hypershift-operator` embed
     Embed,
     /// Write what is made from the types of the api crate: CRDs and the API reference
@@ -78,7 +80,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Testbed(args) => Program::TESTBED.run("", &args.arguments),
         Command::Bench(args) => Program::BENCH.run("", &args.arguments),
         Command::Soak(soak) => soak::run(&soak),
-        Command::Release(args) => Program::TESTBED.run("release", &args.arguments),
+        Command::Release(args) => release::run(&args),
         Command::Embed => Program::TESTBED.run("embed", &[]),
         Command::Codegen(args) => codegen::run(&args),
         Command::Tidy => tidy::run(),

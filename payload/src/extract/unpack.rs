@@ -2,10 +2,10 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
+use support::files::set_mode;
 use tar::{Archive, Entry, EntryType, PaxExtensions};
 
 use super::{AT_ONCE, Caps, Found, Hidden, Pattern, Stored};
@@ -263,7 +263,8 @@ impl Unpacking<'_> {
 
 fn write(entry: &mut impl Read, size: u64, to: &Path) -> Result<Digest, Refused> {
     let mut options = OpenOptions::new();
-    let created = options.write(true).create_new(true).mode(0o600).open(to);
+    let options = options.write(true).create_new(true);
+    let created = set_mode(options, 0o600).open(to);
     let mut file = created.map_err(Refused::Disk)?;
     let (mut hash, mut written) = (Sha256::new(), 0_u64);
     let mut buffer = vec![0; AT_ONCE];

@@ -13,6 +13,8 @@ use crate::xml;
 
 /// How long the credentials are valid, in seconds: longer than what they are for may take.
 const DURATION: &str = "3600";
+/// The variable with the home directory of the user.
+const HOME: &str = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
 
 /// Where credentials come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,12 +51,12 @@ pub fn of_environment(variable: Variable<'_>) -> Result<Option<Source>, Error> {
         .transpose()
 }
 
-/// The credentials of the environment, or those of `~/.aws/credentials`. `Ok(None)` if there are none.
+/// The credentials of the environment, or those of `.aws/credentials` in the home directory. `Ok(None)` if there are none.
 pub fn of_user(variable: Variable<'_>) -> Result<Option<Source>, Error> {
     if let Some(found) = of_environment(variable)? {
         return Ok(Some(found));
     }
-    let file = variable("HOME").map(|home| Path::new(&home).join(".aws/credentials"));
+    let file = variable(HOME).map(|home| Path::new(&home).join(".aws/credentials"));
     let file = file.filter(|file| file.is_file());
     file.map(|file| of_file(&file, variable)).transpose()
 }

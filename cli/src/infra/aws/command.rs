@@ -2,13 +2,13 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
 use serde::Serialize;
+use support::files::set_mode;
 
 use super::REGION;
 use super::bucket::Issuer;
@@ -314,7 +314,8 @@ impl DestroyIamArgs {
     }
 }
 
-/// The key of a file, which is generated if there is none. Only its owner may read it.
+/// The key of a file, which is generated if there is none. Only its owner may read it; on Windows, the file has the
+/// permissions of its directory.
 fn signing_key(path: &Path) -> anyhow::Result<SigningKey> {
     if path.exists() {
         let pem = text::file("--sa-token-issuer-private-key-path", path)?;
@@ -323,7 +324,8 @@ fn signing_key(path: &Path) -> anyhow::Result<SigningKey> {
     }
     let key = SigningKey::generate()?;
     let mut options = OpenOptions::new();
-    let opened = options.write(true).create_new(true).mode(0o600).open(path);
+    let options = options.write(true).create_new(true);
+    let opened = set_mode(options, 0o600).open(path);
     let written = opened.and_then(|mut file| file.write_all(key.private.as_bytes()));
     written.with_context(|| format!("failed to write {}", path.display()))?;
     Ok(key)

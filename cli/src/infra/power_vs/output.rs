@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use support::files::set_mode;
 use tempfile::NamedTempFile;
 
 use super::executor::{Made, text};
@@ -132,12 +132,13 @@ impl Output {
         })
     }
 
-    /// Writes a file that only its owner may read. An interruption leaves the file as it was.
+    /// Writes a file that only its owner may read; on Windows, it has the permissions of its directory. An interruption
+    /// leaves the file as it was.
     pub(super) fn write(&self, path: &Path) -> anyhow::Result<()> {
         let text = self.text()?;
         let written = if path.exists() && !is_regular(path) {
             let mut options = OpenOptions::new();
-            let opened = options.write(true).mode(0o600).open(path);
+            let opened = set_mode(options.write(true), 0o600).open(path);
             opened.and_then(|mut file| file.write_all(text.as_bytes()))
         } else {
             replace(path, &text)
