@@ -54,11 +54,12 @@ mod tests {
     ];
 
     /// What an author may decide: it concerns the author's own cluster.
-    const AUTHORS: [&str; 62] = [
+    const AUTHORS: [&str; 63] = [
         "allow-unsupported-kubevirt-rhcos-variants",
         "aws-karpenter-default-instance-profile",
         "aws-load-balancer-health-probe-mode",
         "aws-load-balancer-subnets",
+        "aws-machine-public-ips",
         "aws-load-balancer-target-node-labels",
         "azure-load-balancer-health-probe-mode",
         "cleanup-cloud-resources",
