@@ -71,6 +71,8 @@ pub(crate) struct Facts {
     pub(crate) infra_time: InfraTime,
     /// Why the domain of the infrastructure cluster is not known, on platform KubeVirt if the cluster is to have it.
     pub(crate) no_base_domain: Option<String>,
+    /// Why no key was created, on platform KubeVirt if the cluster is to have a generated one.
+    pub(crate) no_encryption_key: Option<String>,
     /// The name of the infrastructure object that the live Cluster of Cluster API refers to. Read on platform KubeVirt only.
     pub(crate) infrastructure_name: Option<String>,
     /// NodePools that report whether their virtual machines can be migrated live, and whether they can. `None` while it is

@@ -15,6 +15,7 @@ pub(crate) mod build;
 mod defaults;
 mod deletion;
 mod dereference;
+mod encryption_key;
 mod infra_policy;
 mod inputs;
 mod oidc;

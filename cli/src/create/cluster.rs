@@ -39,6 +39,8 @@ use platform::gcp::GcpArgs;
 use platform::kubevirt::KubevirtArgs;
 pub(super) use platform::kubevirt::KubevirtNodeArgs;
 use platform::none::NoneArgs;
+use platform::openstack::OpenStackArgs;
+pub(super) use platform::openstack::OpenStackNodeArgs;
 use platform::power_vs::PowerVsArgs;
 pub(super) use platform::power_vs::PowerVsNodeArgs;
 use platform::{Parts, Platform};
@@ -66,6 +68,9 @@ pub(crate) enum Cluster {
     /// On machines that you bring yourself
     #[command(after_help = include_str!("cluster/platform/none.txt"))]
     None(Box<Of<NoneArgs>>),
+    /// On virtual machines of OpenStack (technology preview)
+    #[command(name = "openstack", after_help = include_str!("cluster/platform/openstack.txt"))]
+    OpenStack(Box<Of<OpenStackArgs>>),
     /// On IBM Power Virtual Servers
     #[command(name = "powervs", after_help = include_str!("cluster/platform/power_vs.txt"))]
     PowerVs(Box<Of<PowerVsArgs>>),
@@ -94,6 +99,7 @@ impl Cluster {
             Self::Gcp(of) => create(of, program),
             Self::Kubevirt(of) => create(of, program),
             Self::None(of) => create(of, program),
+            Self::OpenStack(of) => create(of, program),
             Self::PowerVs(of) => create(of, program),
         }
     }

@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::cluster::{
-    AgentNodeArgs, Arch, KubevirtNodeArgs, PowerVsNodeArgs, UpgradeType, name_of,
+    AgentNodeArgs, Arch, KubevirtNodeArgs, OpenStackNodeArgs, PowerVsNodeArgs, UpgradeType, name_of,
 };
 use args::CommonArgs;
 use platform::{AwsPoolArgs, AzurePoolArgs};
@@ -31,6 +31,9 @@ pub(crate) enum NodePool {
     /// Virtual machines of KubeVirt
     #[command(after_help = include_str!("node_pool/kubevirt.txt"))]
     Kubevirt(Box<Of<KubevirtNodeArgs>>),
+    /// Virtual machines of OpenStack (technology preview)
+    #[command(name = "openstack", after_help = include_str!("node_pool/openstack.txt"))]
+    OpenStack(Box<Of<OpenStackNodeArgs>>),
     /// IBM Power Virtual Servers
     #[command(name = "powervs", after_help = include_str!("node_pool/power_vs.txt"))]
     PowerVs(Box<Of<PowerVsNodeArgs>>),
@@ -113,6 +116,7 @@ impl NodePool {
             Self::Aws(of) => run::run(&of.common, &of.platform),
             Self::Azure(of) => run::run(&of.common, &of.platform),
             Self::Kubevirt(of) => run::run(&of.common, &of.platform),
+            Self::OpenStack(of) => run::run(&of.common, &of.platform),
             Self::PowerVs(of) => run::run(&of.common, &of.platform),
         }
     }

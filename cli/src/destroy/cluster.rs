@@ -52,6 +52,9 @@ pub(crate) enum Cluster {
     Kubevirt(ClusterArgs),
     /// A cluster on machines that users bring
     None(ClusterArgs),
+    /// A cluster on virtual machines of OpenStack
+    #[command(name = "openstack")]
+    OpenStack(ClusterArgs),
     /// A cluster on IBM Power Virtual Servers, with the infrastructure that was created for it
     #[command(name = "powervs")]
     PowerVs(Box<PowerVsArgs>),
@@ -112,6 +115,7 @@ impl Cluster {
             Self::Gcp(args) => return args.run(),
             Self::Kubevirt(args) => ("KubeVirt", args),
             Self::None(args) => ("None", args),
+            Self::OpenStack(args) => ("OpenStack", args),
             Self::PowerVs(args) => return args.run(),
         };
         runtime()?.block_on(args.destroy(platform, None))

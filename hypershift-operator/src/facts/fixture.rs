@@ -282,6 +282,7 @@ pub(crate) fn facts(cluster: HostedCluster, types: CapiTypes) -> Facts {
         infra_policy: None,
         infra_time: InfraTime::default(),
         no_base_domain: None,
+        no_encryption_key: None,
         infrastructure_name: None,
         live_migration: Some(BTreeMap::new()),
         cloud: Cloud::default(),

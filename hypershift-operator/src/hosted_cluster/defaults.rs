@@ -59,10 +59,14 @@ pub(super) fn missing(cluster: &HostedCluster) -> Option<Value> {
 /// Whether the cluster gets its domain from the infrastructure cluster: it is new, and has none. One that is older than
 /// this default keeps its names.
 fn needs_domain(cluster: &HostedCluster) -> bool {
-    let status = cluster.status.as_ref();
-    let is_new = status.is_none_or(|it| it.version.is_none());
     let dns = cluster.spec.dns.as_ref();
-    is_new && dns.is_none_or(|it| it.base_domain.is_empty())
+    is_new(cluster) && dns.is_none_or(|it| it.base_domain.is_empty())
+}
+
+/// Whether no control plane of the cluster has reported its version yet.
+pub(super) fn is_new(cluster: &HostedCluster) -> bool {
+    let status = cluster.status.as_ref();
+    status.is_none_or(|it| it.version.is_none())
 }
 
 /// A unique name: the truncated name of the cluster, and a few characters derived from its UID.

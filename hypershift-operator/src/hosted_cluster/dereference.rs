@@ -70,6 +70,7 @@ pub(super) fn empty_facts(cluster: HostedCluster, capi: Capi, ctx: &Context) -> 
         infra_policy: None,
         infra_time: InfraTime::default(),
         no_base_domain: None,
+        no_encryption_key: None,
         infrastructure_name: None,
         live_migration: Some(BTreeMap::new()),
         images: ctx.images.clone(),

@@ -23,7 +23,7 @@ use super::own_object::{
 };
 use super::status::{ConditionUpdate, Outcome, is_auto_node_in_progress, status};
 use super::validate::{Findings, validate};
-use super::{Id, auto_node, infra_policy, inputs, oidc};
+use super::{Id, auto_node, encryption_key, infra_policy, inputs, oidc};
 use crate::cache::{self, Recheck, Snapshot};
 use crate::capi::Capi;
 use crate::context::Context;
@@ -87,7 +87,10 @@ pub(super) async fn reconcile(
         return Ok(Done::unsettled(Action::requeue(retry)));
     }
     // client
-    if !pause.is_paused() && Box::pin(set_base_domain(&mut facts, ctx)).await? {
+    if !pause.is_paused()
+        && (Box::pin(set_base_domain(&mut facts, ctx)).await?
+            || Box::pin(encryption_key::ensure(&mut facts, ctx)).await?)
+    {
         return Ok(Done::unsettled(Action::requeue(POLL_INTERVAL)));
     }
     // pure
@@ -127,6 +130,7 @@ fn is_complete(facts: &Facts) -> bool {
         && facts.missing_crds.is_empty()
         && facts.missing_rights.is_empty()
         && facts.no_base_domain.is_none()
+        && facts.no_encryption_key.is_none()
         && !facts.infra_time.is_over()
         && facts.infra_policy.as_ref().is_none_or(is_protected)
 }

@@ -6,6 +6,7 @@ pub(super) mod azure;
 pub(super) mod gcp;
 pub(super) mod kubevirt;
 pub(super) mod none;
+pub(super) mod openstack;
 pub(super) mod power_vs;
 
 use std::future::ready;

@@ -5,6 +5,7 @@ mod clouds;
 mod defaults;
 mod google_cloud;
 mod looked_up;
+mod openstack;
 mod refused;
 
 use std::path::{Path, PathBuf};
@@ -162,6 +163,7 @@ fn resolved(cluster: &Cluster, program: Program) -> anyhow::Result<(Options, Par
         Cluster::Gcp(of) => resolve(of, program),
         Cluster::Kubevirt(of) => resolve(of, program),
         Cluster::None(of) => resolve(of, program),
+        Cluster::OpenStack(of) => resolve(of, program),
         Cluster::PowerVs(of) => resolve(of, program),
     }
 }
@@ -178,7 +180,7 @@ fn rendered(cluster: &Cluster) -> anyhow::Result<Vec<Value>> {
 
 #[test]
 fn objects_are_those_of_the_golden_files() {
-    for (platform, name, flags) in ROWS {
+    for (platform, name, flags) in ROWS.into_iter().chain(openstack::ROWS) {
         let objects = rendered(&parse(platform, flags).unwrap()).unwrap();
         let text = stream(&objects, Format::Yaml).unwrap();
         let path = data().join("golden").join(format!("{name}.yaml"));
@@ -212,7 +214,7 @@ fn a_key_that_is_made_is_in_its_secret_with_both_parts() {
 #[test]
 fn objects_obey_the_rules_of_their_kinds() {
     let others = clouds::ROWS.into_iter().chain(defaults::ROWS);
-    let others = others.chain(google_cloud::ROWS);
+    let others = others.chain(google_cloud::ROWS).chain(openstack::ROWS);
     for (platform, name, flags) in ROWS.into_iter().chain(others) {
         for object in rendered(&parse(platform, flags).unwrap()).unwrap() {
             let kind = object["kind"].as_str().unwrap();

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::Usage;
 use crate::create::cluster::{
-    AgentNodeArgs, Arch, AwsNodeArgs, AzureNodeArgs, AzurePlace, KubevirtNodeArgs, PowerVsNodeArgs,
-    UpgradeType,
+    AgentNodeArgs, Arch, AwsNodeArgs, AzureNodeArgs, AzurePlace, KubevirtNodeArgs,
+    OpenStackNodeArgs, PowerVsNodeArgs, UpgradeType,
 };
 
 /// The flags of a platform.
@@ -42,6 +42,23 @@ impl Machines for KubevirtNodeArgs {
 
     fn platform(&self, _: Arch, _: Option<&HostedCluster>) -> anyhow::Result<Value> {
         Self::platform(self)
+    }
+}
+
+impl Machines for OpenStackNodeArgs {
+    const KIND: &'static str = "OpenStack";
+
+    fn platform(&self, arch: Arch, cluster: Option<&HostedCluster>) -> anyhow::Result<Value> {
+        let openstack = cluster.and_then(|cluster| cluster.spec.platform.openstack.as_ref());
+        let has_subnets = openstack.is_some_and(|openstack| !openstack.subnets.is_empty());
+        if has_subnets && self.has_additional_ports() {
+            return Err(Usage::new(
+                &"--openstack-node-additional-port has no effect in a cluster with spec.platform.openstack.subnets: leave \
+                  it out",
+            )
+            .into());
+        }
+        Ok(Self::platform(self, arch)?)
     }
 }
 

@@ -11,6 +11,9 @@ use crate::hosted::bare_cluster;
 
 const SUBNET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/net/subnets/s";
 
+const FLAVOR: &str = "--openstack-node-flavor=m1.large";
+const PORT: &str = "--openstack-node-additional-port=network-id:00000000-0000-0000-0000-000000000001,vnic-type:direct";
+
 #[derive(Debug, Parser)]
 struct Line {
     #[command(subcommand)]
@@ -29,6 +32,7 @@ fn object(pool: &NodePool, cluster: Option<&HostedCluster>) -> anyhow::Result<Va
         NodePool::Aws(of) => of.common.object(&of.platform, release, cluster),
         NodePool::Azure(of) => of.common.object(&of.platform, release, cluster),
         NodePool::Kubevirt(of) => of.common.object(&of.platform, release, cluster),
+        NodePool::OpenStack(of) => of.common.object(&of.platform, release, cluster),
         NodePool::PowerVs(of) => of.common.object(&of.platform, release, cluster),
     }
 }
@@ -108,6 +112,24 @@ fn each_platform_has_its_fields() {
             json!([{ "name": "ns/net" }]),
         ),
         (
+            "openstack",
+            vec![
+                FLAVOR,
+                PORT,
+                "--openstack-node-image-name=rhcos",
+                "--openstack-node-availability-zone=az1",
+            ],
+            "/spec/platform/openstack",
+            json!({
+                "flavor": "m1.large",
+                "imageName": "rhcos",
+                "availabilityZone": "az1",
+                "additionalPorts": [
+                    { "network": { "id": "00000000-0000-0000-0000-000000000001" }, "vnicType": "direct" },
+                ],
+            }),
+        ),
+        (
             "powervs",
             vec!["--processors=2", "--proc-type=dedicated"],
             "/spec/platform/powervs",
@@ -153,6 +175,21 @@ fn the_cluster_completes_what_flags_do_not_say() {
 }
 
 #[test]
+fn additional_ports_are_refused_in_subnets_of_the_user() {
+    let identity = json!({ "name": "a", "cloudName": "openstack" });
+    let filter = json!([{ "filter": { "name": "nodes" } }]);
+    for (subnets, is_refused) in [(json!([]), false), (filter, true)] {
+        let openstack = json!({ "identityRef": identity, "subnets": subnets });
+        let platform = json!({ "type": "OpenStack", "openstack": openstack });
+        let found = cluster(&platform, &Value::Null);
+        let pool = parse("openstack", &[FLAVOR, PORT]).unwrap();
+        assert_eq!(object(&pool, Some(&found)).is_err(), is_refused);
+        let pool = parse("openstack", &[FLAVOR]).unwrap();
+        object(&pool, Some(&found)).unwrap();
+    }
+}
+
+#[test]
 fn what_makes_no_sense_is_refused() {
     let subnet = format!("--nodepool-subnet-id={SUBNET}");
     for (platform, flags) in [
@@ -162,6 +199,12 @@ fn what_makes_no_sense_is_refused() {
         ("kubevirt", vec!["--root-volume-size=8"]),
         ("kubevirt", vec!["--root-volume-access-modes=Never"]),
         ("kubevirt", vec!["--network-multiqueue=Perhaps"]),
+        ("openstack", vec![]),
+        ("openstack", vec!["--openstack-node-flavor="]),
+        (
+            "openstack",
+            vec![FLAVOR, "--openstack-node-availability-zone=nova:host"],
+        ),
         ("powervs", vec!["--processors=0"]),
         ("agent", vec!["--replicas=-1"]),
         ("agent", vec!["--memory=1Gi"]),
@@ -188,6 +231,16 @@ fn what_makes_no_sense_is_refused() {
             "kubevirt",
             vec!["--additional-network=net"],
             "write NAMESPACE/NAME",
+        ),
+        (
+            "openstack",
+            vec![FLAVOR, "--openstack-node-additional-port=vnic-type:direct"],
+            "network-id is missing",
+        ),
+        (
+            "openstack",
+            vec![FLAVOR, "--arch=arm64"],
+            "--arch arm64: node pools on OpenStack are amd64 only",
         ),
         ("agent", vec!["--agentLabelSelector=a b"], "write KEY=VALUE"),
     ] {

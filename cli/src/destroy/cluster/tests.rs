@@ -34,6 +34,7 @@ fn cloud_resources_go_with_the_cluster_where_there_is_a_cloud() {
         ("AWS", &[][..], true),
         ("Azure", &[][..], true),
         ("KubeVirt", &[][..], true),
+        ("OpenStack", &[][..], true),
         ("None", &[][..], false),
         ("Agent", &[][..], false),
         ("AWS", &["--destroy-cloud-resources=false"][..], false),

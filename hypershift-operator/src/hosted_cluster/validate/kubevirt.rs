@@ -17,10 +17,11 @@ const KUBERNETES: Version = Version(1, 27, 0);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Version(u64, u64, u64);
 
-/// Problems of the infrastructure cluster.
+/// Problems of the infrastructure cluster, and of what is generated for the cluster.
 pub(super) fn problems(facts: &Facts) -> Problems {
     let mut problems = versions(facts);
     problems.extend(facts.no_base_domain.clone());
+    problems.extend(facts.no_encryption_key.clone());
     problems
 }
 
