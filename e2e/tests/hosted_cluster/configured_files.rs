@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const SIGNED: &str = "images.example.com~1signed";
 /// A source of images that has mirrors of the cluster.
 const SOURCE: &str = "registry.example.com/a";
-/// A source of images that has mirrors of an ImageContentSourcePolicy.
+/// A source of images that has mirrors of an `ImageContentSourcePolicy`.
 const POOL_SOURCE: &str = "registry.example.com/b";
 
 /// The content of each kind of configuration, by a number that begins with 1.
@@ -62,7 +62,7 @@ impl Levels {
         ]
     }
 
-    /// The mirrors of the cluster, of which nodes get an ImageDigestMirrorSet.
+    /// The mirrors of the cluster, of which nodes get an `ImageDigestMirrorSet`.
     pub(crate) fn image_content_sources(&self) -> Value {
         json!([{ "source": SOURCE, "mirrors": [self.mirror()] }])
     }
