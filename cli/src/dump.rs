@@ -14,7 +14,6 @@ use clap::{Args, Subcommand};
 use k8s_openapi::api::core::v1::{Event, Node};
 use kube::Client;
 use kube::api::{ApiResource, ListParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use crate::hosted::{Hosted, refused};
 use crate::install::display::Display;
@@ -288,9 +287,9 @@ async fn kubeconfig(hosted: &Hosted, namespace: &str, name: &str) -> anyhow::Res
 }
 
 async fn config(kubeconfig: &str) -> anyhow::Result<kube::Config> {
-    let kubeconfig = Kubeconfig::from_yaml(kubeconfig)
-        .map_err(|_| anyhow::anyhow!("the kubeconfig of the hosted cluster cannot be read"))?;
-    Ok(kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?)
+    // Authors of hosted clusters can write it.
+    let config = support::kubeconfig::untrusted(kubeconfig.as_bytes()).await;
+    config.map_err(|problem| anyhow::anyhow!("the kubeconfig of the hosted cluster {problem}"))
 }
 
 /// The kubeconfig names the Service as pods of its own namespace do; this leads to it from any namespace. The name in
@@ -302,6 +301,8 @@ fn lead_through_service(config: &mut kube::Config, control_plane: &str) -> anyho
         .parse()
         .with_context(|| format!("failed to parse URL {url}"))?;
     config.tls_server_name = Some(SERVICE.to_owned());
+    // This process is in the same cluster.
+    config.proxy_url = None;
     Ok(())
 }
 

@@ -125,7 +125,7 @@ async fn guest(args: &Args) -> Result<kube::Client, String> {
     };
     let kubeconfig = Kubeconfig::read_from(&path).map_err(|error| unusable(&error))?;
     let options = KubeConfigOptions::default();
-    let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
+    let mut config = support::client::from_kubeconfig(kubeconfig, &options)
         .await
         .map_err(|error| unusable(&error))?;
     config.connect_timeout = Some(REQUEST_TIMEOUT);

@@ -2,6 +2,12 @@
 //!
 //! A program uses [`connect`], or [`crate::fence::client`] if it leads. Both have the same limits: the kernel closes a
 //! connection whose peer has gone, and each request ends after a fixed time ([`deadline`](crate::deadline)).
+//!
+//! Both connect through the proxy that the configuration has. [`config`], [`from_kubeconfig`] and [`infer`] set it as
+//! kubectl does: `proxy-url` of the kubeconfig, or `HTTPS_PROXY` or `ALL_PROXY`, unless `NO_PROXY` exempts the server.
+//! Pods reach the API server of their own cluster directly.
+
+pub(crate) mod proxy;
 
 use std::time::Duration;
 
@@ -19,6 +25,7 @@ use tower::{BoxError, ServiceBuilder, ServiceExt as _};
 
 use crate::args::ApiServerArgs;
 use crate::deadline::{Deadlines, Timeouts};
+use proxy::{Connector, Environment, Unreached};
 
 /// Limit for a new connection, including TLS.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -57,30 +64,66 @@ pub async fn config(args: &ApiServerArgs) -> Result<kube::Config, Error> {
         context: args.context.clone(),
         ..KubeConfigOptions::default()
     };
-    let mut config =
-        match &args.kubeconfig {
-            Some(path) => {
-                let failed = |source| Error::Kubeconfig {
-                    path: path.display().to_string(),
-                    source,
-                };
-                let kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
-                kube::Config::from_custom_kubeconfig(kubeconfig, &options)
-                    .await
-                    .map_err(failed)?
-            }
-            None if args.context.is_some() => kube::Config::from_kubeconfig(&options)
+    let mut config = match &args.kubeconfig {
+        Some(path) => {
+            let failed = |source| Error::Kubeconfig {
+                path: path.display().to_string(),
+                source,
+            };
+            let kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
+            from_kubeconfig(kubeconfig, &options)
+                .await
+                .map_err(failed)?
+        }
+        None if args.context.is_some() => {
+            from_environment(&options)
                 .await
                 .map_err(|source| Error::Kubeconfig {
                     path: "$KUBECONFIG".to_owned(),
                     source,
-                })?,
-            None => kube::Config::infer().await.map_err(Error::Nowhere)?,
-        };
+                })?
+        }
+        None => infer().await.map_err(Error::Nowhere)?,
+    };
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     // Callers retry themselves: they have deadlines, and report the failure meanwhile.
     config.default_retry = false;
     Ok(config)
+}
+
+/// The configuration by a trusted kubeconfig, which may name a proxy. For those of others, there is
+/// [`crate::kubeconfig::untrusted`].
+pub async fn from_kubeconfig(
+    kubeconfig: Kubeconfig,
+    options: &KubeConfigOptions,
+) -> Result<kube::Config, KubeconfigError> {
+    let has_proxy = proxy::has_own(&kubeconfig, options);
+    let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, options).await?;
+    if !has_proxy {
+        // The client library takes HTTPS_PROXY, and ignores NO_PROXY.
+        let https = config.proxy_url.take();
+        config.proxy_url = Environment::read().proxy(https, &config.cluster_url);
+    }
+    Ok(config)
+}
+
+/// The configuration by the files in `$KUBECONFIG`, or by the default file.
+pub async fn from_environment(
+    options: &KubeConfigOptions,
+) -> Result<kube::Config, KubeconfigError> {
+    from_kubeconfig(Kubeconfig::read()?, options).await
+}
+
+/// The configuration by these files, or that of the pod's service account if they are not usable.
+pub async fn infer() -> Result<kube::Config, InferConfigError> {
+    match from_environment(&KubeConfigOptions::default()).await {
+        Ok(mut config) => {
+            config.apply_debug_overrides();
+            Ok(config)
+        }
+        // Uses the service account, or describes both failures.
+        Err(_) => kube::Config::infer().await,
+    }
 }
 
 /// A client whose requests have deadlines.
@@ -97,9 +140,6 @@ pub(crate) fn builder(
     config: kube::Config,
     timeouts: Timeouts,
 ) -> kube::Result<ClientBuilder<HttpService>> {
-    if config.proxy_url.is_some() {
-        return Err(proxy_error(config));
-    }
     let namespace = config.default_namespace.clone();
     let service = ServiceBuilder::new()
         .layer(Deadlines::new(timeouts))
@@ -112,24 +152,21 @@ pub(crate) fn builder(
     Ok(ClientBuilder::new(service.boxed(), namespace))
 }
 
-/// This build has no connector for HTTP proxies; the client library says which feature is missing.
-fn proxy_error(config: kube::Config) -> kube::Error {
-    match ClientBuilder::try_from(config) {
-        Err(error) => error,
-        Ok(_) => kube::Error::Service("proxy-url of the kubeconfig is not supported".into()),
-    }
-}
-
 fn http_client(
     config: &kube::Config,
 ) -> kube::Result<HttpClient<impl Connect + Clone + Send + Sync + 'static, Body>> {
     let limit = config.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
-    let connector = config.rustls_https_connector_with_connector(tcp_connector())?;
+    let connector = Connector::new(tcp_connector(), config.proxy_url.as_ref())
+        .map_err(|error| kube::Error::Service(error.into()))?;
+    let proxy = connector.proxy();
+    let connector = config.rustls_https_connector_with_connector(connector)?;
     let connector = MapFuture::new(connector, move |connecting| {
+        let proxy = proxy.clone();
         Box::pin(async move {
-            match tokio::time::timeout(limit, connecting).await {
-                Ok(connected) => connected,
-                Err(late) => Err(late.into()),
+            match (tokio::time::timeout(limit, connecting).await, proxy) {
+                (Ok(connected), _) => connected,
+                (Err(late), None) => Err(late.into()),
+                (Err(late), Some(proxy)) => Err(Unreached::new(proxy, late).into()),
             }
         }) as BoxFuture<'static, Result<_, BoxError>>
     });

@@ -1,11 +1,19 @@
-//! Kubeconfigs of users. They are untrusted: one that would make this process run a program or read a file is rejected.
+//! Kubeconfigs of users. They are untrusted: one that would make this process run a program or read a file is rejected,
+//! and so is one that names a proxy. The proxy of this process's own environment is used: `HTTPS_PROXY` and `NO_PROXY`.
 
 use http::Uri;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
+use crate::client::proxy::{self, Environment};
+use crate::deadline::Timeouts;
+
 /// What is wrong with a kubeconfig that leads to no client.
 pub const UNUSABLE: &str = "is not usable: its current context must name a cluster with server and certificate-authority-data, and a user with a token or client-certificate-data";
+
+/// What is wrong with a kubeconfig that names a proxy.
+const OWN_PROXY: &str =
+    "has proxy-url, which is not supported: name a server that is reached without this proxy";
 
 /// The longest server that is reported: a DNS name with its scheme and port.
 const LONGEST_SERVER: usize = 270;
@@ -14,9 +22,34 @@ const LONGEST_SERVER: usize = 270;
 pub async fn untrusted(bytes: &[u8]) -> Result<Config, String> {
     let kubeconfig = read(bytes)?;
     let options = KubeConfigOptions::default();
+    if proxy::has_own(&kubeconfig, &options) {
+        return Err(OWN_PROXY.to_owned());
+    }
     // The error of the library could quote the content.
     let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
-    config.map_err(|_| UNUSABLE.to_owned())
+    let mut config = config.map_err(|_| UNUSABLE.to_owned())?;
+    // The client library takes HTTPS_PROXY, and ignores NO_PROXY.
+    let environment = Environment::read();
+    let server = &config.cluster_url;
+    config.proxy_url = config.proxy_url.filter(|_| !environment.exempts(server));
+    Ok(config)
+}
+
+/// A client with the configuration of [`untrusted`]. Through a proxy, a read timeout is that of each request.
+pub fn client(config: Config) -> kube::Result<kube::Client> {
+    if config.proxy_url.is_none() {
+        return kube::Client::try_from(config);
+    }
+    // The client library is built without proxies.
+    let timeouts = match config.read_timeout {
+        None => Timeouts::default(),
+        Some(limit) => Timeouts {
+            write: limit,
+            head: limit,
+            body: limit,
+        },
+    };
+    crate::client::connect_with(config, timeouts)
 }
 
 /// The server of an untrusted kubeconfig, as it may be reported: without a user, a password or a path.
@@ -127,6 +160,23 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[tokio::test]
+    async fn user_kubeconfigs_cannot_name_a_proxy() {
+        let token = json!({ "token": "t" });
+        let server = "http://192.0.2.1:6443";
+        let proxied = json!({ "server": server, "proxy-url": "http://a:s3cret@192.0.2.2:3128" });
+        let proxied = kubeconfig(&proxied, &token);
+        let Err(message) = untrusted(&proxied).await else {
+            panic!("the proxy of a user is accepted");
+        };
+        assert_eq!(message, OWN_PROXY);
+        // Its server is still reported.
+        assert_eq!(super::server(&proxied).as_deref(), Some(server));
+        let none = json!({ "server": server, "proxy-url": "" });
+        let config = untrusted(&kubeconfig(&none, &token)).await;
+        assert!(config.is_ok_and(|config| config.proxy_url.is_none()));
     }
 
     #[test]

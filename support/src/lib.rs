@@ -69,6 +69,8 @@ pub mod kubeconfig;
 pub mod kubelet_request;
 #[cfg(feature = "kube")]
 pub mod lease;
+#[cfg(any(feature = "kube", feature = "outbound"))]
+mod loopback;
 #[cfg(feature = "outbound")]
 pub mod outbound;
 #[cfg(feature = "rest")]

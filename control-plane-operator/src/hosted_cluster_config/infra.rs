@@ -151,7 +151,7 @@ async fn external(path: &Path) -> Result<Client, Error> {
     config.connect_timeout = Some(TIMEOUT);
     config.read_timeout = Some(TIMEOUT);
     config.write_timeout = Some(TIMEOUT);
-    Client::try_from(config).map_err(|_| invalid(kubeconfig::UNUSABLE.to_owned()))
+    kubeconfig::client(config).map_err(|_| invalid(kubeconfig::UNUSABLE.to_owned()))
 }
 
 /// A kind of the infrastructure cluster.

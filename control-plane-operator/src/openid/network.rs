@@ -256,7 +256,7 @@ impl Materials {
         let text = std::str::from_utf8(&self.kubeconfig).map_err(|_| invalid())?;
         let kubeconfig = Kubeconfig::from_yaml(text).map_err(|_| invalid())?;
         let options = KubeConfigOptions::default();
-        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
+        let config = support::client::from_kubeconfig(kubeconfig, &options).await;
         let config = config.map_err(|_| invalid())?;
         support::client::connect(config).map_err(|error| Error::Guest(error.into()))
     }

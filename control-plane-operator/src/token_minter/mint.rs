@@ -54,7 +54,7 @@ pub(crate) fn renewal(lifetime: Duration) -> Duration {
 
 /// Reads the kubeconfig of the hosted cluster from a Secret in the management cluster.
 pub(crate) async fn config_of_secret(namespace: &str, name: &str) -> Result<kube::Config, Failure> {
-    let client = support::client::connect(kube::Config::infer().await?)?;
+    let client = support::client::connect(support::client::infer().await?)?;
     let secrets: Api<Secret> = Api::namespaced(client, namespace);
     config_of(&secrets.get(name).await?).await
 }
@@ -72,7 +72,7 @@ pub(crate) async fn config_of(secret: &Secret) -> Result<kube::Config, Failure> 
     // The parser's error is dropped, because it would quote the file.
     let kubeconfig = Kubeconfig::from_yaml(text).map_err(|_| unusable())?;
     let options = KubeConfigOptions::default();
-    Ok(kube::Config::from_custom_kubeconfig(kubeconfig, &options).await?)
+    Ok(support::client::from_kubeconfig(kubeconfig, &options).await?)
 }
 
 // === impl Account ===

@@ -2,7 +2,6 @@
 //!
 //! Servers without TLS and servers on localhost are reached directly.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -15,6 +14,8 @@ use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tower::Service;
+
+use crate::loopback::is_here;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
@@ -63,12 +64,6 @@ impl Service<Uri> for Route {
         let connecting = tunnel.call(to);
         Box::pin(async { connecting.await.map_err(Into::into) })
     }
-}
-
-fn is_here(to: &Uri) -> bool {
-    let host = to.host().unwrap_or_default();
-    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
-    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 #[cfg(test)]

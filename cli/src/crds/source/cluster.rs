@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use api::group::{CapiTypes, GroupTable};
 use http::Request;
 use kube::{
-    Client, Config,
+    Client,
     config::{KubeConfigOptions, Kubeconfig},
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use support::client;
 
 use super::SourceError;
 use crate::crds::{Batch, Document, Origin};
@@ -92,21 +93,21 @@ pub(crate) async fn connect_as(
     let mut config = match &access.kubeconfig {
         Some(path) => {
             let kubeconfig = Kubeconfig::read_from(path).map_err(bad_file)?;
-            Config::from_custom_kubeconfig(kubeconfig, &options)
+            client::from_kubeconfig(kubeconfig, &options)
                 .await
                 .map_err(bad_file)?
         }
         None if access.context.is_some() => {
-            Config::from_kubeconfig(&options).await.map_err(bad_file)?
+            client::from_environment(&options).await.map_err(bad_file)?
         }
-        None => Config::infer()
+        None => client::infer()
             .await
             .map_err(|error| ClusterError::NoConfig(Box::new(error)))?,
     };
     if let Some(user) = user {
         config.auth_info.impersonate = Some(user.to_owned());
     }
-    support::client::connect(config).map_err(|error| ClusterError::Request(Box::new(error)))
+    client::connect(config).map_err(|error| ClusterError::Request(Box::new(error)))
 }
 
 /// All CRDs of the cluster.

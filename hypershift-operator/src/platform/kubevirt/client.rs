@@ -241,7 +241,7 @@ pub(crate) fn given(facts: &Facts) -> Option<Given<'_>> {
 /// A client by an untrusted kubeconfig. An error says what is wrong with it, without its content.
 pub(super) async fn connect(kubeconfig: &[u8]) -> Result<Client, String> {
     let config = kubeconfig::untrusted(kubeconfig).await?;
-    Client::try_from(config).map_err(|_| kubeconfig::UNUSABLE.to_owned())
+    kubeconfig::client(config).map_err(|_| kubeconfig::UNUSABLE.to_owned())
 }
 
 /// An error without the response body: users who may name a server here may not read its responses.
