@@ -19,10 +19,9 @@ use tower::{BoxError, Service};
 
 use crate::loopback::is_here;
 
-/// The proxies of the environment, except for `HTTPS_PROXY`, which the client library reads.
+/// What the environment says of proxies, except for `HTTPS_PROXY`, which the client library reads. `ALL_PROXY` has no
+/// effect, as for kubectl.
 pub(crate) struct Environment {
-    /// `ALL_PROXY`.
-    all: Option<Uri>,
     /// `NO_PROXY`.
     exempt: String,
 }
@@ -116,20 +115,16 @@ impl Environment {
     }
 
     fn of(read: impl Fn(&str) -> Option<String>) -> Self {
-        let first = |names: [&str; 2]| {
-            let mut values = names.into_iter().filter_map(&read);
-            values.find(|value| !value.is_empty())
-        };
+        let mut values = ["NO_PROXY", "no_proxy"].into_iter().filter_map(read);
+        let exempt = values.find(|value| !value.is_empty());
         Self {
-            all: first(["ALL_PROXY", "all_proxy"]).and_then(|url| url.parse().ok()),
-            exempt: first(["NO_PROXY", "no_proxy"]).unwrap_or_default(),
+            exempt: exempt.unwrap_or_default(),
         }
     }
 
     /// The proxy of this environment for a server, where `https` is its `HTTPS_PROXY`.
     pub(super) fn proxy(&self, https: Option<Uri>, server: &Uri) -> Option<Uri> {
-        let proxy = https.or_else(|| self.all.clone());
-        proxy.filter(|_| !self.exempts(server))
+        https.filter(|_| !self.exempts(server))
     }
 
     /// Whether a server is reached directly: it is exempt, has no TLS, or is on this machine.
