@@ -128,16 +128,19 @@ pub async fn infer() -> Result<kube::Config, InferConfigError> {
 
 /// A client whose requests have deadlines.
 pub fn connect(config: kube::Config) -> kube::Result<kube::Client> {
-    connect_with(config, Timeouts::default())
+    connect_with(&config, Timeouts::default())
 }
 
-pub(crate) fn connect_with(config: kube::Config, timeouts: Timeouts) -> kube::Result<kube::Client> {
+pub(crate) fn connect_with(
+    config: &kube::Config,
+    timeouts: Timeouts,
+) -> kube::Result<kube::Client> {
     Ok(builder(config, timeouts)?.build())
 }
 
 /// A client builder whose requests have deadlines; callers add layers.
 pub(crate) fn builder(
-    config: kube::Config,
+    config: &kube::Config,
     timeouts: Timeouts,
 ) -> kube::Result<ClientBuilder<HttpService>> {
     let namespace = config.default_namespace.clone();
@@ -147,7 +150,7 @@ pub(crate) fn builder(
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
-        .service(http_client(&config)?)
+        .service(http_client(config)?)
         .map_response(|response| response.map(BodyExt::boxed_unsync));
     Ok(ClientBuilder::new(service.boxed(), namespace))
 }

@@ -49,7 +49,7 @@ pub fn client(config: Config) -> kube::Result<kube::Client> {
             body: limit,
         },
     };
-    crate::client::connect_with(config, timeouts)
+    crate::client::connect_with(&config, timeouts)
 }
 
 /// The server of an untrusted kubeconfig, as it may be reported: without a user, a password or a path.

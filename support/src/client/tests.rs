@@ -54,7 +54,7 @@ async fn assert_times_out<T: Debug>(request: impl Future<Output = kube::Result<T
 async fn a_write_without_an_answer_ends_and_the_next_one_succeeds() {
     let object = json!({ "metadata": { "name": "b" } });
     let server = TcpServer::start([Reply::Never, Reply::Json(object)]).await;
-    let maps = maps(connect_with(config(&server), TIMEOUTS).unwrap());
+    let maps = maps(connect_with(&config(&server), TIMEOUTS).unwrap());
     assert_times_out(write(&maps)).await;
     assert_eq!(
         write(&maps).await.unwrap().metadata.name.as_deref(),
@@ -70,7 +70,7 @@ async fn a_fenced_write_without_an_answer_ends_while_the_lease_is_held() {
     let object = json!({ "metadata": { "name": "b" } });
     let server = TcpServer::start([Reply::Never, Reply::Json(object)]).await;
     let (_term, claim) = Claim::for_tests("operator", "pod-a", 1);
-    let client = fence::client_with(config(&server), &claim, "program/1", TIMEOUTS);
+    let client = fence::client_with(&config(&server), &claim, "program/1", TIMEOUTS);
     let maps = maps(client.unwrap());
     assert_times_out(write(&maps)).await;
     assert!(claim.is_held());
@@ -81,7 +81,7 @@ async fn a_fenced_write_without_an_answer_ends_while_the_lease_is_held() {
 #[tokio::test]
 async fn an_answer_that_stops_in_its_body_ends() {
     let server = TcpServer::start([Reply::Head, Reply::Head]).await;
-    let maps = maps(connect_with(config(&server), TIMEOUTS).unwrap());
+    let maps = maps(connect_with(&config(&server), TIMEOUTS).unwrap());
     assert_times_out(maps.list(&ListParams::default())).await;
     assert_times_out(write(&maps)).await;
 }
