@@ -248,7 +248,7 @@ impl Cluster {
         if way == Way::Service {
             lead_through_service(&mut config, &control_plane)?;
         }
-        let client = support::client::connect(config)?;
+        let client = support::client::connect(&config)?;
         // Asked first, so that a cluster that cannot be reached is said in one line.
         let nodes: kube::Api<Node> = kube::Api::all(client.clone());
         nodes

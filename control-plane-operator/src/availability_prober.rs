@@ -129,14 +129,14 @@ async fn guest(args: &Args) -> Result<kube::Client, String> {
         .await
         .map_err(|error| unusable(&error))?;
     config.connect_timeout = Some(REQUEST_TIMEOUT);
-    support::client::connect(config).map_err(|error| unusable(&error))
+    support::client::connect(&config).map_err(|error| unusable(&error))
 }
 
 fn target(uri: &http::Uri) -> Result<kube::Client, kube::Error> {
     let mut config = kube::Config::new(server(uri)?);
     config.accept_invalid_certs = true;
     config.connect_timeout = Some(REQUEST_TIMEOUT);
-    support::client::connect(config)
+    support::client::connect(&config)
 }
 
 /// The URL without its path, because the client appends request paths to it.

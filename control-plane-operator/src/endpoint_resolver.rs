@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 async fn work(args: &Args, tls: rustls::ServerConfig, drain: Drain) -> Result<(), Failure> {
-    let client = support::client::connect(support::client::config(&args.api_server).await?)?;
+    let client = support::client::connect(&support::client::config(&args.api_server).await?)?;
     let listener = admin::listen(Address::All(args.serving_port)).await?;
     let (store, writer) = reflector::store();
     let pods = Arc::new(Pods(store));

@@ -99,7 +99,7 @@ async fn lead(args: &Args, settings: lease::Settings) -> Result<(), Failure> {
         return Ok(());
     }
     let config = support::client::config(&args.api_server).await?;
-    let client = support::client::connect(config)?;
+    let client = support::client::connect(&config)?;
     // The metrics of this container are not collected.
     let mut registry = Registry::default();
     let check = Health::new(&mut registry).check("lease", "not read yet");

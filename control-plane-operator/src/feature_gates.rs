@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 async fn sync(args: &Args) -> Result<(), Failure> {
     let gate = read(args)?;
     let config = support::client::config(&args.api_server).await?;
-    let applier = Applier::new(support::client::connect(config)?, MANAGER);
+    let applier = Applier::new(support::client::connect(&config)?, MANAGER);
     let map = json!({
         "metadata": {
             "name": args.name,

@@ -61,7 +61,7 @@ enum Error {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     tool::complete(&args.logging, async {
         let config = support::client::config(&args.api_server).await?;
-        let client = support::client::connect(config)?;
+        let client = support::client::connect(&config)?;
         fetch(args, client).await.map_err(Failure::from)
     })
 }

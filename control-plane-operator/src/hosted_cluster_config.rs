@@ -244,7 +244,7 @@ async fn serve(args: &Args, lease: lease::Settings) -> Result<(), Failure> {
         lead(args, &management, &process, claim).await;
         return Ok(());
     }
-    let client = support::client::connect(management.clone())?;
+    let client = support::client::connect(&management)?;
     let check = health.check("lease", "waiting to read the Lease");
     let elector = Elector::new(client, lease, lease_metrics, check);
     // A signal aborts all work, which is safe because each write is atomic.
@@ -299,8 +299,8 @@ async fn clients(
     };
     let guest = support::client::config(&guest).await?;
     Ok((
-        fence::client(management.clone(), claim, PROGRAM)?,
-        fence::client(guest, claim, PROGRAM)?,
+        fence::client(management, claim, PROGRAM)?,
+        fence::client(&guest, claim, PROGRAM)?,
     ))
 }
 

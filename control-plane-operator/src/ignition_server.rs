@@ -141,7 +141,7 @@ fn mirrors(text: &str) -> Result<Pairs, String> {
 }
 
 async fn work(args: &Args, tls: rustls::ServerConfig) -> Result<(), Failure> {
-    let client = support::client::connect(support::client::config(&args.api_server).await?)?;
+    let client = support::client::connect(&support::client::config(&args.api_server).await?)?;
     let mut registry = Registry::default();
     let health = Health::new(&mut registry);
     let metrics = Metrics::new(&mut registry);

@@ -68,7 +68,7 @@ async fn client(kubeconfig: &Path) -> Result<kube::Client, Failure> {
         context: None,
     };
     let config = support::client::config(&args).await?;
-    Ok(support::client::connect(config)?)
+    Ok(support::client::connect(&config)?)
 }
 
 async fn wait_for_the_server(client: &kube::Client) {

@@ -192,7 +192,7 @@ impl Process {
         let mut kube = self.kube.clone();
         kube.headers
             .push((USER_AGENT, HeaderValue::from_static(AGENT)));
-        let client = client::connect(kube)?;
+        let client = client::connect(&kube)?;
         let check = self.health.check("lease", "waiting to read the Lease");
         let elector = Elector::new(client, self.lease.clone(), metrics, check);
         let until = drain.clone();
@@ -218,7 +218,7 @@ impl Process {
         &self,
         claim: &Claim,
     ) -> Result<(kube::Client, HostedControlPlane, OwnerReference), Failure> {
-        let client = fence::client(self.kube.clone(), claim, AGENT)?;
+        let client = fence::client(&self.kube, claim, AGENT)?;
         let name = &self.args.hosted_control_plane_name;
         let api: Api<HostedControlPlane> = Api::namespaced(client.clone(), &self.args.namespace);
         let hcp = api.get(name).await?;

@@ -70,7 +70,7 @@ async fn resolve(args: &Args, register: Option<slice::Entry>) -> Result<(), Fail
 
 async fn self_register(args: &Args, entry: &slice::Entry) -> Result<(), Failure> {
     let config = support::client::config(&args.api_server).await?;
-    let client = support::client::connect(config)?;
+    let client = support::client::connect(&config)?;
     let mut filter = LogFilter::default();
     while let Err(error) = slice::write(&client, entry).await {
         let problem = chain(&error);

@@ -167,7 +167,7 @@ impl Process {
         let mut kube = self.kube.clone();
         let agent = HeaderValue::from_static(PROGRAM);
         kube.headers.push((USER_AGENT, agent));
-        let client = client::connect(kube)?;
+        let client = client::connect(&kube)?;
         let check = self.health.check("lease", "waiting to read the Lease");
         let elector = Elector::new(client, self.lease.clone(), metrics, check);
         let until = drain.clone();
@@ -200,7 +200,7 @@ impl Process {
     }
 
     async fn operator(&self, claim: &Claim) -> kube::Result<Operator> {
-        let client = fence::client(self.kube.clone(), claim, PROGRAM)?;
+        let client = fence::client(&self.kube, claim, PROGRAM)?;
         let groups = client.list_api_groups().await?;
         let mut settings = self.settings.clone();
         settings.served_groups = groups.groups.into_iter().map(|group| group.name).collect();

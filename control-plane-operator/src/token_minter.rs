@@ -116,7 +116,7 @@ async fn client(args: &Args) -> Result<kube::Client, Failure> {
         };
         support::client::config(&args).await?
     };
-    Ok(support::client::connect(config)?)
+    Ok(support::client::connect(&config)?)
 }
 
 /// Replaces the file atomically, so that no reader sees a partial token.

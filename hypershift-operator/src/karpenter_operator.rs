@@ -123,7 +123,7 @@ async fn serve(args: &KarpenterArgs, lease: lease::Settings) -> Result<(), Fatal
         lead(args, &management, &process, claim, drain).await;
         return Ok(());
     }
-    let client = client::connect(management.clone()).map_err(Fatal::Connect)?;
+    let client = client::connect(&management).map_err(Fatal::Connect)?;
     let check = process
         .health
         .check("lease", "the lease has not been read yet");
@@ -166,8 +166,8 @@ async fn start(
         context: None,
     };
     let guest = client::config(&guest).await?;
-    let management = fence::client(management.clone(), claim, PROGRAM).map_err(Fatal::Connect)?;
-    let guest = fence::client(guest, claim, PROGRAM).map_err(Fatal::Connect)?;
+    let management = fence::client(management, claim, PROGRAM).map_err(Fatal::Connect)?;
+    let guest = fence::client(&guest, claim, PROGRAM).map_err(Fatal::Connect)?;
     let subject = subject(args, &management);
     let groups = management.list_api_groups().await;
     let groups = groups.map_err(|error| Fatal::Program(Box::new(error)))?;

@@ -69,7 +69,7 @@ pub(crate) fn run(args: &RecoverEtcdArgs) -> Result<(), Fatal> {
     let (RecoverEtcdCommand::Status(flags) | RecoverEtcdCommand::Run(flags)) = &args.command;
     program::run(&flags.logging, Signal::Fails, async {
         let config = support::client::config(&flags.api_server).await?;
-        let client = support::client::connect(config).map_err(Fatal::Connect)?;
+        let client = support::client::connect(&config).map_err(Fatal::Connect)?;
         let control = Control::new(flags, client);
         let done = match args.command {
             RecoverEtcdCommand::Status(_) => status(&control).await,

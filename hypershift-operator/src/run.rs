@@ -128,7 +128,7 @@ impl Operator {
         let mut kube = self.kube.clone();
         let agent = HeaderValue::from_static(PROGRAM);
         kube.headers.push((USER_AGENT, agent));
-        let client = client::connect(kube).map_err(Fatal::Connect)?;
+        let client = client::connect(&kube).map_err(Fatal::Connect)?;
         let check = self
             .health
             .check("lease", "the lease has not been read yet");
@@ -142,7 +142,7 @@ impl Operator {
 
     /// One term of leadership. The future is dropped when the Lease is lost.
     async fn lead(&self, claim: Claim, mut drain: Drain) {
-        let client = match fence::client(self.kube.clone(), &claim, PROGRAM) {
+        let client = match fence::client(&self.kube, &claim, PROGRAM) {
             Ok(client) => client,
             Err(error) => {
                 tracing::error!(error = chain(&error), "Failed to create a client");

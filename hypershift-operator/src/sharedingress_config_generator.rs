@@ -47,7 +47,7 @@ pub(crate) fn run(args: &SharedIngressArgs) -> Result<(), Fatal> {
     let master = Master::at(args.haproxy_socket_path.clone());
     program::run(&args.logging, Signal::Ends, async {
         let config = support::client::config(&args.api_server).await?;
-        let client = support::client::connect(config).map_err(Fatal::Connect)?;
+        let client = support::client::connect(&config).map_err(Fatal::Connect)?;
         let stores = Stores::watch(&client);
         generate(&stores, &path, &master).await;
         Ok(())

@@ -127,8 +127,8 @@ pub async fn infer() -> Result<kube::Config, InferConfigError> {
 }
 
 /// A client whose requests have deadlines.
-pub fn connect(config: kube::Config) -> kube::Result<kube::Client> {
-    connect_with(&config, Timeouts::default())
+pub fn connect(config: &kube::Config) -> kube::Result<kube::Client> {
+    connect_with(config, Timeouts::default())
 }
 
 pub(crate) fn connect_with(

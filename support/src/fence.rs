@@ -42,8 +42,8 @@ pub struct Fenced<S> {
 }
 
 /// A client for the leader: it can write while the claim is held.
-pub fn client(config: kube::Config, claim: &Claim, program: &str) -> kube::Result<kube::Client> {
-    client_with(&config, claim, program, Timeouts::default())
+pub fn client(config: &kube::Config, claim: &Claim, program: &str) -> kube::Result<kube::Client> {
+    client_with(config, claim, program, Timeouts::default())
 }
 
 pub(crate) fn client_with(

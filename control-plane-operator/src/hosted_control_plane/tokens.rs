@@ -96,6 +96,6 @@ impl Tokens {
         let Some(secret) = secrets.get_opt(KUBECONFIG).await? else {
             return Ok(None);
         };
-        Ok(Some(support::client::connect(config_of(&secret).await?)?))
+        Ok(Some(support::client::connect(&config_of(&secret).await?)?))
     }
 }

@@ -114,7 +114,7 @@ impl GuestApi {
             kubeconfig: Some(path.clone()),
             context: None,
         };
-        let client = client::connect(client::config(&args).await?).map_err(Error::Client)?;
+        let client = client::connect(&client::config(&args).await?).map_err(Error::Client)?;
         *lock(loaded) = Some(Loaded {
             contents,
             client: client.clone(),

@@ -258,7 +258,7 @@ impl Materials {
         let options = KubeConfigOptions::default();
         let config = support::client::from_kubeconfig(kubeconfig, &options).await;
         let config = config.map_err(|_| invalid())?;
-        support::client::connect(config).map_err(|error| Error::Guest(error.into()))
+        support::client::connect(&config).map_err(|error| Error::Guest(error.into()))
     }
 
     /// The system's authorities, those of the proxy, and `others`.

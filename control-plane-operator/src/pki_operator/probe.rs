@@ -166,7 +166,7 @@ async fn review(
         client_key_data: Some(base64(&user.key).into()),
         ..AuthInfo::default()
     };
-    let client = support::client::connect(config)?;
+    let client = support::client::connect(&config)?;
     let body = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview" });
     let request = http::Request::post(REVIEWS)
         .header(http::header::CONTENT_TYPE, "application/json")

@@ -54,7 +54,7 @@ pub(crate) fn renewal(lifetime: Duration) -> Duration {
 
 /// Reads the kubeconfig of the hosted cluster from a Secret in the management cluster.
 pub(crate) async fn config_of_secret(namespace: &str, name: &str) -> Result<kube::Config, Failure> {
-    let client = support::client::connect(support::client::infer().await?)?;
+    let client = support::client::connect(&support::client::infer().await?)?;
     let secrets: Api<Secret> = Api::namespaced(client, namespace);
     config_of(&secrets.get(name).await?).await
 }

@@ -107,7 +107,7 @@ pub(crate) async fn connect_as(
     if let Some(user) = user {
         config.auth_info.impersonate = Some(user.to_owned());
     }
-    client::connect(config).map_err(|error| ClusterError::Request(Box::new(error)))
+    client::connect(&config).map_err(|error| ClusterError::Request(Box::new(error)))
 }
 
 /// All CRDs of the cluster.

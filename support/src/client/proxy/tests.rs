@@ -44,7 +44,7 @@ fn config(proxy: &str) -> kube::Config {
 }
 
 async fn version(config: kube::Config) -> kube::Result<Value> {
-    let client = client::connect(config)?;
+    let client = client::connect(&config)?;
     let request = http::Request::get("/version").body(Vec::new());
     client.request(request.unwrap()).await
 }
@@ -105,14 +105,14 @@ async fn errors_name_the_proxy_without_credentials_and_what_to_check() {
 async fn other_kinds_of_proxies_are_refused() {
     for scheme in ["socks5", "socks5h", "https", "ftp"] {
         let config = config(&format!("{scheme}://someone:s3cret@proxy.example.com:1080"));
-        let message = chain(&client::connect(config).map(drop).unwrap_err());
+        let message = chain(&client::connect(&config).map(drop).unwrap_err());
         let expected = format!("the proxy {scheme}://proxy.example.com:1080 is not supported");
         assert!(message.contains(&expected), "{message}");
         assert!(message.contains("http://HOST:PORT"), "{message}");
         assert!(!message.contains("s3cret"), "{message}");
     }
     for url in ["http://proxy.example.com", "proxy.example.com:3128"] {
-        assert!(client::connect(config(url)).is_ok(), "{url}");
+        assert!(client::connect(&config(url)).is_ok(), "{url}");
     }
 }
 
