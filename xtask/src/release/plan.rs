@@ -69,10 +69,10 @@ impl Machine {
             .iter()
             .flat_map(|it| it.cross_compiler.iter().chain(it.tools));
         let tools = tools.map(|tool| tool.name.to_owned());
-        let named = variables
+        let of_variables = variables
             .values()
             .filter_map(|it| it.split_whitespace().next());
-        let programs = tools.chain(named.map(str::to_owned));
+        let programs = tools.chain(of_variables.map(str::to_owned));
         Ok(Self {
             host: host(&rustc(root, &["-vV"])?)?,
             standard_libraries: standard_libraries(&rustc(root, &["--print", "sysroot"])?),
