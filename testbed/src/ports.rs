@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_nobody_listens_on_stays_with_the_process_that_has_it() {
+    fn a_port_stays_allocated_while_no_component_listens_on_it() {
         let directory = directory("blocks");
         let mut one = Blocks::new(directory.clone());
         let mut other = Blocks::new(directory.clone());

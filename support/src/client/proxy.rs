@@ -132,7 +132,7 @@ impl Environment {
         if server.scheme() != Some(&Scheme::HTTPS) || is_here(server) {
             return true;
         }
-        // Only the exemptions matter here; a matcher without a proxy does not tell them.
+        // Only the exemptions matter here; a matcher without a proxy does not report them.
         let any = Matcher::builder().all("http://proxy").no(&self.exempt);
         any.build().intercept(server).is_none()
     }

@@ -14,7 +14,6 @@ const LAYERS: [&[&str]; 12] = [
         "capi",
         "cluster_ref",
         "conversion",
-        "desired",
         "error",
         "karpenter_crds",
         "kinds",
@@ -23,7 +22,7 @@ const LAYERS: [&[&str]; 12] = [
         "pause",
         "watches",
     ],
-    &["program", "supported_versions"],
+    &["desired", "program", "supported_versions"],
     &[
         "cluster_states",
         "config",

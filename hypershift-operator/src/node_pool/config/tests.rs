@@ -232,7 +232,7 @@ fn inputs_outside_of_manifests_are_recorded() {
             changed(|it| it.global = String::new()),
             true,
         ),
-        // It tells apart what versions of this operator recorded that knew of no TLS profile.
+        // It differs from what versions of this operator recorded that did not read TLS profiles.
         (
             "default TLS profile",
             changed(|it| it.tls = Some(String::new())),
