@@ -54,6 +54,7 @@ COPY --from=build /out/control-plane-operator /usr/bin/control-plane-operator
 # The same program by another name. Of a directory, links are copied as they are.
 COPY --from=build /out/links/ /usr/bin/
 # By its labels hypershift-operator knows what the operator of a release can do.
+LABEL io.openshift.hypershift.control-plane-operator-creates-aws-sg="true"
 LABEL io.openshift.hypershift.control-plane-operator-manages.decompress-decode-config="true"
 LABEL io.openshift.hypershift.control-plane-operator-private-capi-types="true"
 LABEL io.openshift.hypershift.control-plane-operator-skips-haproxy="true"

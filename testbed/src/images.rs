@@ -113,6 +113,7 @@ impl Image {
                 command: &["run"],
                 needs: &[CERTIFICATES],
                 capabilities: &[
+                    Capability::CreatesAwsSecurityGroup,
                     Capability::DecompressesConfig,
                     Capability::PrivateTypes,
                     Capability::RestrictedPodSecurity,

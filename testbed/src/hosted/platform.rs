@@ -85,9 +85,8 @@ impl Platform<'_> {
     /// Has its provider find it, once the cluster is known.
     pub(super) async fn is_found(self, cluster: &Cluster<'_>) -> Result<()> {
         match self {
-            Self::Aws => cluster.can_ask_the_cloud(&["capi-provider"]).await,
-            Self::AwsFromNothing => {
-                // The operator creates the security group of its workers.
+            Self::Aws | Self::AwsFromNothing => {
+                // The operator creates the security group for which machines wait.
                 let callers = ["capi-provider", "control-plane-operator"];
                 cluster.can_ask_the_cloud(&callers).await
             }

@@ -1,5 +1,6 @@
 //! The kinds that operators of hosted clusters find, and the registry with releases.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -97,19 +98,19 @@ impl Releases {
 
     /// Pushes a release of today; gives its image.
     pub async fn push(&self, version: &str) -> Result<String> {
-        let labels = Image::ControlPlaneOperator.recipe().labels();
+        let labels = without_security_groups();
         payload::without_images(&self.registry, version, &labels).await
     }
 
     /// Pushes a release of today that has no images for machines to boot from.
     pub async fn push_without_boot_images(&self, version: &str) -> Result<String> {
-        let labels = Image::ControlPlaneOperator.recipe().labels();
+        let labels = without_security_groups();
         payload::without_boot_images(&self.registry, version, &labels).await
     }
 
     /// Pushes a release of today for nodes of another architecture than `amd64`.
     pub async fn push_for(&self, version: &str, architecture: &str) -> Result<String> {
-        let labels = Image::ControlPlaneOperator.recipe().labels();
+        let labels = without_security_groups();
         payload::without_images_for(&self.registry, version, architecture, &labels).await
     }
 
@@ -125,4 +126,12 @@ impl Releases {
     pub fn address(&self) -> String {
         self.registry.address().to_string()
     }
+}
+
+/// The labels of today's control-plane-operator, except that it creates security groups: none runs, and machines would wait
+/// for one forever.
+fn without_security_groups() -> BTreeMap<String, String> {
+    let mut labels = Image::ControlPlaneOperator.recipe().labels();
+    labels.remove(&Capability::CreatesAwsSecurityGroup.label());
+    labels
 }

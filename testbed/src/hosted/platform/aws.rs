@@ -87,8 +87,10 @@ impl Cluster<'_> {
         Ok(())
     }
 
-    /// The same for the provider, at once.
+    /// The same for those that make machines, at once.
     pub async fn set_cloud_endpoints(&self) -> Result<()> {
+        self.set_cloud_endpoints_of("control-plane-operator")
+            .await?;
         self.set_cloud_endpoints_of("capi-provider").await
     }
 
