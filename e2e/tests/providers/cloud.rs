@@ -21,7 +21,7 @@ use crate::providers::cloud::forward_proxy::ForwardProxy;
 use crate::providers::cloud::gcp::Gcp;
 use crate::providers::cloud::ibm::Ibm;
 use crate::providers::cloud::openstack::Openstack;
-use crate::providers::cloud::server::Server;
+use crate::providers::cloud::server::{Api, Server};
 
 /// Where IBM's services are.
 const IBM_REGION: &str = "us-south";
@@ -61,9 +61,19 @@ pub(crate) struct FakeCloud {
 
 #[derive(Debug)]
 enum Program {
-    Moto { _instances: Box<FakeInstances> },
-    Own { _server: Server },
-    Proxied { _proxy: ForwardProxy },
+    Moto {
+        _instances: Box<FakeInstances>,
+    },
+    Own {
+        _server: Server,
+    },
+    Proxied {
+        _proxy: ForwardProxy,
+    },
+    Both {
+        _server: Server,
+        _proxy: ForwardProxy,
+    },
 }
 
 // === impl FakeCloud ===
@@ -75,7 +85,7 @@ impl FakeCloud {
             Kind::Aws => aws(testbed).await,
             Kind::Azure => azure(testbed, namespace).await,
             Kind::Gcp => gcp(testbed, namespace).await,
-            Kind::Ibm => ibm().await,
+            Kind::Ibm => ibm(testbed, namespace).await,
             Kind::Openstack => openstack().await,
         }
     }
@@ -109,28 +119,42 @@ async fn aws(testbed: &Testbed) -> Result<FakeCloud> {
 
 /// With a workload identity: a token from a file, which is exchanged. The provider knows the public hosts only.
 async fn azure(testbed: &Testbed, namespace: &str) -> Result<FakeCloud> {
-    let authority = &testbed.control_plane.authority;
-    let hosts = azure::HOSTS.map(str::to_owned);
-    let certificate = authority.server_at(&format!("{namespace}-azure"), &hosts)?;
-    let tls = forward_proxy::tls(&certificate)?;
-    let proxy = ForwardProxy::start(Azure::default(), &azure::HOSTS, tls).await?;
+    let name = format!("{namespace}-azure");
+    let (proxy, mut environment) =
+        in_place_of(&azure::HOSTS, Azure::default(), testbed, &name).await?;
     let token = testbed.work_dir().join(format!("{namespace}-azure.token"));
     write(&token, "testbed")?;
+    environment.push(("AZURE_FEDERATED_TOKEN_FILE", text(&token)?));
     let connection = Connection {
-        environment: vec![
-            // Go's clients connect to loopback directly, which is where the API server is.
-            ("HTTPS_PROXY", proxy.url().to_owned()),
-            // No other exceptions, whatever the environment of the tests has.
-            ("NO_PROXY", "localhost".to_owned()),
-            ("SSL_CERT_FILE", text(&authority.certificate())?),
-            ("AZURE_FEDERATED_TOKEN_FILE", text(&token)?),
-        ],
+        environment,
         ..Connection::default()
     };
     Ok(FakeCloud {
         connection,
         _program: Program::Proxied { _proxy: proxy },
     })
+}
+
+/// An API in place of public hosts, and the environment in which a provider finds it.
+async fn in_place_of(
+    hosts: &'static [&'static str],
+    api: impl Api,
+    testbed: &Testbed,
+    name: &str,
+) -> Result<(ForwardProxy, Vec<(&'static str, String)>)> {
+    let authority = &testbed.control_plane.authority;
+    let names: Vec<_> = hosts.iter().map(|&host| host.to_owned()).collect();
+    let certificate = authority.server_at(name, &names)?;
+    let tls = forward_proxy::tls(&certificate)?;
+    let proxy = ForwardProxy::start(api, hosts, tls).await?;
+    let environment = vec![
+        // Go's clients connect to loopback directly, which is where the API server is.
+        ("HTTPS_PROXY", proxy.url().to_owned()),
+        // No other exceptions, whatever the environment of the tests has.
+        ("NO_PROXY", "localhost".to_owned()),
+        ("SSL_CERT_FILE", text(&authority.certificate())?),
+    ];
+    Ok((proxy, environment))
 }
 
 /// With credentials of workload identity: a token from a file, which is exchanged.
@@ -155,22 +179,31 @@ async fn gcp(testbed: &Testbed, namespace: &str) -> Result<FakeCloud> {
     Ok(own(connection, server))
 }
 
-async fn ibm() -> Result<FakeCloud> {
+/// The provider panics if it is told of another resource controller and has a machine of Power Virtual Server, so that one is
+/// replaced at its public host.
+async fn ibm(testbed: &Testbed, namespace: &str) -> Result<FakeCloud> {
+    let name = format!("{namespace}-ibm");
+    let (proxy, mut environment) = in_place_of(&ibm::HOSTS, Ibm::default(), testbed, &name).await?;
     let server = Server::start(Ibm::default()).await?;
     let url = server.url();
-    let services = format!(
-        "vpc={url}/vpc/v1,powervs={url},rc={url}/resource-controller,globaltagging={url}/tagging"
-    );
+    let services = format!("vpc={url}/vpc/v1,powervs={url},globaltagging={url}/tagging");
+    environment.extend([
+        ("IBMCLOUD_AUTH_TYPE", "iam".to_owned()),
+        ("IBMCLOUD_APIKEY", "testbed".to_owned()),
+        ("IBMCLOUD_AUTH_URL", url.to_owned()),
+    ]);
     let connection = Connection {
         flags: vec![format!("--service-endpoint={IBM_REGION}:{services}")],
-        environment: vec![
-            ("IBMCLOUD_AUTH_TYPE", "iam".to_owned()),
-            ("IBMCLOUD_APIKEY", "testbed".to_owned()),
-            ("IBMCLOUD_AUTH_URL", url.to_owned()),
-        ],
+        environment,
         values: Vec::new(),
     };
-    Ok(own(connection, server))
+    Ok(FakeCloud {
+        connection,
+        _program: Program::Both {
+            _server: server,
+            _proxy: proxy,
+        },
+    })
 }
 
 async fn openstack() -> Result<FakeCloud> {

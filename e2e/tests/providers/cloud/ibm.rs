@@ -9,6 +9,9 @@ use super::server::{Answer, Api};
 /// When tokens expire: in the year 2100.
 const EXPIRATION: u64 = 4_102_444_800;
 
+/// The host of the resource controller.
+pub(super) const HOSTS: [&str; 1] = ["resource-controller.cloud.ibm.com"];
+
 /// Virtual servers and logical partitions.
 #[derive(Debug, Default)]
 pub(super) struct Ibm {
@@ -22,7 +25,7 @@ impl Api for Ibm {
     fn answer(&mut self, method: &str, path: &[&str], body: &Value) -> Option<Answer> {
         match path {
             ["identity", "token"] => Some(Answer::ok(token())),
-            ["resource-controller", "v2", "resource_instances"] => Some(Answer::ok(json!({
+            ["v2", "resource_instances"] => Some(Answer::ok(json!({
                 "rows_count": 1,
                 "next_url": null,
                 "resources": [{
