@@ -179,8 +179,8 @@ async fn gcp(testbed: &Testbed, namespace: &str) -> Result<FakeCloud> {
     Ok(own(connection, server))
 }
 
-/// The provider panics if it is told of another resource controller and has a machine of Power Virtual Server, so that one is
-/// replaced at its public host.
+/// With a flag for another resource controller, the provider panics at machines of Power Virtual Server: so this one is replaced
+/// at its public host.
 async fn ibm(testbed: &Testbed, namespace: &str) -> Result<FakeCloud> {
     let name = format!("{namespace}-ibm");
     let (proxy, mut environment) = in_place_of(&ibm::HOSTS, Ibm::default(), testbed, &name).await?;
