@@ -13,6 +13,9 @@ use crate::migration_fleet::member::Member;
 /// When a condition changed: a migration pauses and resumes.
 const TIME: &str = "lastTransitionTime";
 
+/// The end of the names of the Role and the binding that the operator gives itself while it migrates, or tries to.
+const PERMISSIONS: &str = "/private-capi-migration";
+
 /// How long controllers may take until they write no more status.
 const SETTLED_WITHIN: Duration = Duration::from_mins(1);
 /// How long it takes to be believed that they have.
@@ -55,7 +58,7 @@ fn settled(object_snapshot: &ObjectSnapshot, is_known: impl Fn(&str) -> bool) ->
     let is_pod = |name: &str| name.starts_with("Pod ") || name.starts_with("Pod.");
     object_snapshot
         .others
-        .retain(|name, _| is_known(name) && !is_pod(name));
+        .retain(|name, _| is_known(name) && !is_pod(name) && !name.ends_with(PERMISSIONS));
     object_snapshot.moved.values_mut().for_each(forget_times);
     object_snapshot
 }
