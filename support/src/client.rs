@@ -4,7 +4,7 @@
 //! connection whose peer has gone, and each request ends after a fixed time ([`deadline`](crate::deadline)).
 //!
 //! Both connect through the proxy that the configuration has. [`config`], [`from_kubeconfig`] and [`infer`] set it as
-//! kubectl does: `proxy-url` of the kubeconfig, or `HTTPS_PROXY` or `ALL_PROXY`, unless `NO_PROXY` exempts the server.
+//! kubectl does: `proxy-url` of the kubeconfig, or `HTTPS_PROXY`, unless `NO_PROXY` exempts the server.
 //! Pods reach the API server of their own cluster directly.
 
 pub(crate) mod proxy;

@@ -55,15 +55,10 @@ pub fn client(config: Config) -> kube::Result<kube::Client> {
 /// The server of an untrusted kubeconfig, as it may be reported: without a user, a password or a path.
 pub fn server(bytes: &[u8]) -> Option<String> {
     let kubeconfig = read(bytes).ok()?;
-    let current = kubeconfig.current_context?;
-    let mut contexts = kubeconfig.contexts.into_iter();
-    let context = contexts.find(|it| it.name == current)?.context?;
-    let mut clusters = kubeconfig.clusters.into_iter();
-    let cluster = clusters.find(|it| it.name == context.cluster)?.cluster?;
-    let url: Uri = cluster.server?.parse().ok()?;
-    let (scheme, host) = (url.scheme_str()?, url.host()?);
-    let port = url.port_u16().map(|port| format!(":{port}"));
-    let server = format!("{scheme}://{host}{}", port.unwrap_or_default());
+    let cluster = proxy::selected_cluster(&kubeconfig, &KubeConfigOptions::default())?;
+    let url: Uri = cluster.server.as_ref()?.parse().ok()?;
+    let is_complete = url.scheme().is_some() && url.host().is_some();
+    let server = is_complete.then(|| proxy::origin(&url))?;
     (server.len() <= LONGEST_SERVER).then_some(server)
 }
 

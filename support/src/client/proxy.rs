@@ -13,7 +13,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::client::proxy::matcher::Matcher;
 use hyper_util::rt::TokioIo;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{Cluster, KubeConfigOptions, Kubeconfig};
 use tokio::net::TcpStream;
 use tower::{BoxError, Service};
 
@@ -61,29 +61,27 @@ pub(super) struct Unsupported {
 
 /// Whether the selected cluster of a kubeconfig has a proxy of its own.
 pub(crate) fn has_own(kubeconfig: &Kubeconfig, options: &KubeConfigOptions) -> bool {
-    let Some(context) = options
-        .context
-        .as_ref()
-        .or(kubeconfig.current_context.as_ref())
-    else {
-        return false;
-    };
-    let mut contexts = kubeconfig.contexts.iter();
-    let context = contexts.find(|it| it.name == *context);
-    let Some(context) = context.and_then(|it| it.context.as_ref()) else {
-        return false;
-    };
-    let name = options.cluster.as_ref().unwrap_or(&context.cluster);
-    let mut clusters = kubeconfig.clusters.iter();
-    let cluster = clusters.find(|it| it.name == *name);
-    let url = cluster
-        .and_then(|it| it.cluster.as_ref())
-        .and_then(|it| it.proxy_url.as_deref());
+    let cluster = selected_cluster(kubeconfig, options);
+    let url = cluster.and_then(|it| it.proxy_url.as_deref());
     url.is_some_and(|url| !url.is_empty())
 }
 
-/// The URL of a proxy without credentials.
-fn name_of(url: &Uri) -> String {
+/// The cluster of a kubeconfig that these options select.
+pub(crate) fn selected_cluster<'a>(
+    kubeconfig: &'a Kubeconfig,
+    options: &KubeConfigOptions,
+) -> Option<&'a Cluster> {
+    let context = options.context.as_ref();
+    let context = context.or(kubeconfig.current_context.as_ref())?;
+    let mut contexts = kubeconfig.contexts.iter();
+    let context = contexts.find(|it| it.name == *context)?.context.as_ref()?;
+    let name = options.cluster.as_ref().unwrap_or(&context.cluster);
+    let mut clusters = kubeconfig.clusters.iter();
+    clusters.find(|it| it.name == *name)?.cluster.as_ref()
+}
+
+/// The scheme, host and port of a URL: without credentials and a path.
+pub(crate) fn origin(url: &Uri) -> String {
     let scheme = url.scheme_str().unwrap_or("http");
     let host = url.host().unwrap_or_default();
     let port = url.port_u16().map(|port| format!(":{port}"));
@@ -180,7 +178,7 @@ impl Service<Uri> for Connector {
 
 impl Proxy {
     fn new(tcp: &HttpConnector, url: &Uri) -> Result<Self, Unsupported> {
-        let name = name_of(url);
+        let name = origin(url);
         let is_http = url.scheme().is_none_or(|scheme| *scheme == Scheme::HTTP);
         // The matcher separates the credentials from the URL.
         let matcher = Matcher::builder().all(url.to_string()).build();
