@@ -24,6 +24,7 @@ mod retired;
 mod secrets;
 mod settled;
 mod status;
+mod status_part;
 pub(crate) mod tokens;
 
 use std::time::Duration;

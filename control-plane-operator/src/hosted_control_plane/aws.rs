@@ -22,7 +22,6 @@ use api::hypershift::v1beta1::HostedControlPlane;
 use api::hypershift::v1beta1::platform::PlatformType;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use kube::api::ApiResource;
 use serde_json::{Value, json};
 use support::apply::Applier;
 use support::error::chain;
@@ -32,6 +31,7 @@ use tokio::time::timeout;
 
 use super::deletion;
 use super::status::{Evaluation, existing_condition};
+use super::status_part;
 use access::Access;
 
 /// Field manager of these parts of the status.
@@ -130,7 +130,7 @@ impl Checks {
         let id = group.and_then(Result::ok).and_then(|it| it.id);
         let desired = status(hcp, evaluations, id, &Time(Timestamp::now()));
         if let Some(desired) = desired
-            && let Err(error) = self.write(hcp, desired).await
+            && let Err(error) = status_part::write(&self.applier, hcp, desired).await
         {
             let problem = chain(&error);
             tracing::warn!(problem, "Failed to write what AWS says to the status");
@@ -159,21 +159,6 @@ impl Checks {
             _ => None,
         };
         (identity, key, group)
-    }
-
-    async fn write(
-        &self,
-        hcp: &HostedControlPlane,
-        status: Value,
-    ) -> Result<(), support::apply::Error> {
-        let metadata = &hcp.metadata;
-        let desired = json!({
-            "metadata": { "namespace": metadata.namespace, "name": metadata.name, "uid": metadata.uid },
-            "status": status,
-        });
-        let resource = ApiResource::erase::<HostedControlPlane>(&());
-        self.applier.ensure_status(&resource, desired).await?;
-        Ok(())
     }
 }
 

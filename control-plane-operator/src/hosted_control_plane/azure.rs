@@ -11,7 +11,6 @@ use api::hypershift::v1beta1::HostedControlPlane;
 use api::hypershift::v1beta1::platform::PlatformType;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::api::ApiResource;
 use serde_json::{Value, json};
 use support::apply::Applier;
 use support::error::chain;
@@ -20,6 +19,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use super::status::{Evaluation, existing_condition};
+use super::status_part;
 
 /// Field manager of this part of the status.
 const MANAGER: &str = "control-plane-operator-azure";
@@ -65,28 +65,13 @@ async fn check(applier: &Applier, hcp: &HostedControlPlane) -> Duration {
     let found = kms::ask(hcp).await;
     let is_good = found.is_good();
     if let Some(desired) = status(hcp, found.evaluation(), &Time(Timestamp::now()))
-        && let Err(error) = write(applier, hcp, desired).await
+        && let Err(error) = status_part::write(applier, hcp, desired).await
     {
         let problem = chain(&error);
         tracing::warn!(problem, "Failed to write what Azure says to the status");
         return PAUSES.0;
     }
     if is_good { PAUSES.1 } else { PAUSES.0 }
-}
-
-async fn write(
-    applier: &Applier,
-    hcp: &HostedControlPlane,
-    status: Value,
-) -> Result<(), support::apply::Error> {
-    let metadata = &hcp.metadata;
-    let desired = json!({
-        "metadata": { "namespace": metadata.namespace, "name": metadata.name, "uid": metadata.uid },
-        "status": status,
-    });
-    let resource = ApiResource::erase::<HostedControlPlane>(&());
-    applier.ensure_status(&resource, desired).await?;
-    Ok(())
 }
 
 /// The part of the status to apply, if it differs from what is there. Pure.
