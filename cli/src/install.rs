@@ -30,6 +30,7 @@ mod render;
 mod rollout;
 mod run;
 mod scale_from_zero;
+mod secret_file;
 pub(crate) mod tenant_policy;
 pub(crate) mod workload;
 

@@ -1,18 +1,15 @@
 //! The bucket of S3 in which the operators store the documents by which AWS validates tokens of hosted clusters.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::Context;
-use base64::{Engine, engine::general_purpose::STANDARD};
 use clap::Args;
 use serde_json::{Value, json};
-use support::aws::credentials::of_file;
 use support::aws::is_region;
 
 use super::aws_role;
 use super::kind::Kind;
 use super::object::Object;
+use super::secret_file::{SecretFile, read_aws};
 use crate::Usage;
 use crate::create::text;
 
@@ -64,10 +61,7 @@ pub(super) struct OidcStorageArgs {
 pub(crate) struct OidcStorage {
     bucket: String,
     region: String,
-    secret: String,
-    key: String,
-    /// Where the installation makes the Secret.
-    credentials: Option<String>,
+    credentials: SecretFile,
     /// Whether the operators need tokens.
     with_token: bool,
 }
@@ -85,11 +79,13 @@ impl OidcStorageArgs {
             oidc_storage_provider_s3_secret_key: key,
             oidc_storage_provider_s3_role_arn: role,
         } = self;
-        let (name, key, credentials) = match (file, secret, role) {
+        let credentials = match (file, secret, role) {
             (None, None, None) if bucket.is_none() && region.is_none() => return Ok(None),
-            (Some(file), None, None) => (SECRET, KEY, Some(read(file)?)),
-            (None, Some(name), None) => (name.as_str(), key.as_str(), None),
-            (None, None, Some(role)) => (SECRET, KEY, Some(aws_role::profile(ROLE, role)?)),
+            (Some(file), None, None) => SecretFile::made(SECRET, KEY, read_aws(file)?),
+            (None, Some(name), None) => SecretFile::existing(name, key),
+            (None, None, Some(role)) => {
+                SecretFile::made(SECRET, KEY, aws_role::profile(ROLE, role)?)
+            }
             _ => {
                 let message = "a bucket for OIDC documents needs one of --oidc-storage-provider-s3-credentials, \
                                --oidc-storage-provider-s3-secret and --oidc-storage-provider-s3-role-arn";
@@ -105,8 +101,6 @@ impl OidcStorageArgs {
         Ok(Some(OidcStorage {
             bucket: bucket.clone(),
             region: region.clone(),
-            secret: name.to_owned(),
-            key: key.to_owned(),
             credentials,
             with_token: role.is_some(),
         }))
@@ -131,12 +125,6 @@ fn check(bucket: &str, region: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The operator would fail with each hosted cluster: the file is checked here. Its content is not repeated.
-fn read(path: &Path) -> anyhow::Result<String> {
-    of_file(path, &|_| None)?;
-    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
-}
-
 // === impl OidcStorage ===
 
 impl OidcStorage {
@@ -145,10 +133,7 @@ impl OidcStorage {
         let (place, name) = CONFIG;
         let config = json!({ "data": { "name": self.bucket, "region": self.region } });
         let mut objects = vec![Object::new(Kind::ConfigMap, place, name, config)];
-        objects.extend(self.credentials.as_ref().map(|credentials| {
-            let fields = json!({ "data": { self.key.as_str(): STANDARD.encode(credentials) } });
-            Object::new(Kind::Secret, namespace, &self.secret, fields)
-        }));
+        objects.extend(self.credentials.object(namespace));
         objects
     }
 
@@ -163,15 +148,8 @@ impl OidcStorage {
 
     /// The volumes of its pod, and where its container has them.
     pub(super) fn volumes(&self) -> Vec<(Value, Value)> {
-        let volume = json!({
-            "name": VOLUME,
-            "secret": {
-                "secretName": self.secret,
-                "items": [{ "key": self.key, "path": KEY }],
-            },
-        });
-        let mount = json!({ "name": VOLUME, "mountPath": DIRECTORY, "readOnly": true });
+        let credentials = self.credentials.volume(VOLUME, DIRECTORY, KEY);
         let token = self.with_token.then(aws_role::token);
-        [(volume, mount)].into_iter().chain(token).collect()
+        [credentials].into_iter().chain(token).collect()
     }
 }

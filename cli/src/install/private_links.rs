@@ -6,13 +6,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use base64::{Engine, engine::general_purpose::STANDARD};
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
+use serde_json::Value;
 use support::{azure_resources, google_resources};
 
-use super::kind::Kind;
 use super::object::Object;
+use super::secret_file::SecretFile;
 use crate::Usage;
 
 /// Secret with the credentials of `--azure-private-creds`.
@@ -111,12 +110,7 @@ pub(crate) enum PrivateLinks {
 /// The credentials for Azure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Credentials {
-    Secret {
-        name: String,
-        key: String,
-        /// What it has, where the installation makes it.
-        content: Option<String>,
-    },
+    Secret(SecretFile),
     /// The client ID of a managed identity.
     Identity(String),
 }
@@ -186,16 +180,13 @@ impl PrivateLinkArgs {
         );
         let subscription = &self.azure_pls_subscription_id;
         let credentials = match (file, secret, identity) {
-            (Some(file), None, None) => Credentials::Secret {
-                name: SECRET.to_owned(),
-                key: KEY.to_owned(),
-                content: Some(read(file, subscription.is_some())?),
-            },
-            (None, Some(name), None) => Credentials::Secret {
-                name: name.clone(),
-                key: self.azure_private_secret_key.clone(),
-                content: None,
-            },
+            (Some(file), None, None) => {
+                let content = read(file, subscription.is_some())?;
+                Credentials::Secret(SecretFile::made(SECRET, KEY, content))
+            }
+            (None, Some(name), None) => {
+                Credentials::Secret(SecretFile::existing(name, &self.azure_private_secret_key))
+            }
             (None, None, Some(id)) if subscription.is_some() => Credentials::Identity(id.clone()),
             (None, None, Some(_)) => {
                 return refused(
@@ -271,9 +262,7 @@ fn read(path: &Path, has_subscription: bool) -> anyhow::Result<String> {
 impl PrivateLinks {
     /// The Secret, unless it is the user's.
     pub(super) fn object(&self, namespace: &str) -> Option<Object> {
-        let (name, key, content) = self.secret()?;
-        let fields = json!({ "data": { key: STANDARD.encode(content?) } });
-        Some(Object::new(Kind::Secret, namespace, name, fields))
+        self.secret()?.object(namespace)
     }
 
     /// The arguments of an operator.
@@ -310,15 +299,8 @@ impl PrivateLinks {
         if let Self::Aws(aws) = self {
             return aws.volumes();
         }
-        let Some((name, key, _)) = self.secret() else {
-            return Vec::new();
-        };
-        let volume = json!({
-            "name": VOLUME,
-            "secret": { "secretName": name, "items": [{ "key": key, "path": KEY }] },
-        });
-        let mount = json!({ "name": VOLUME, "mountPath": DIRECTORY, "readOnly": true });
-        vec![(volume, mount)]
+        let secret = self.secret().into_iter();
+        secret.map(|it| it.volume(VOLUME, DIRECTORY, KEY)).collect()
     }
 
     /// The label of its pod.
@@ -341,14 +323,13 @@ impl PrivateLinks {
         }
     }
 
-    /// The name, the key and the content of the Secret.
-    fn secret(&self) -> Option<(&str, &str, Option<&str>)> {
+    fn secret(&self) -> Option<&SecretFile> {
         match self {
-            Self::Aws(aws) => Some(aws.secret()),
+            Self::Aws(aws) => Some(aws.credentials()),
             Self::Azure {
-                credentials: Credentials::Secret { name, key, content },
+                credentials: Credentials::Secret(secret),
                 ..
-            } => Some((name.as_str(), key.as_str(), content.as_deref())),
+            } => Some(secret),
             Self::Azure { .. } | Self::Gcp { .. } => None,
         }
     }

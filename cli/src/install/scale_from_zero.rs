@@ -4,13 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use base64::{Engine, engine::general_purpose::STANDARD};
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
-use support::aws::credentials::of_file;
+use serde_json::Value;
 
-use super::kind::Kind;
 use super::object::Object;
+use super::secret_file::{SecretFile, read_aws};
 use crate::Usage;
 
 /// Secret with the credentials of `--scale-from-zero-creds`.
@@ -62,10 +60,7 @@ enum Provider {
 #[derive(Debug, Clone)]
 pub(crate) struct ScaleFromZero {
     provider: Provider,
-    secret: String,
-    key: String,
-    /// Where the installation makes the Secret.
-    credentials: Option<String>,
+    credentials: SecretFile,
 }
 
 // === impl ScaleFromZeroArgs ===
@@ -79,37 +74,48 @@ impl ScaleFromZeroArgs {
             scale_from_zero_secret,
             scale_from_zero_secret_key,
         } = self;
-        let (secret, key, file) = match (scale_from_zero_creds, scale_from_zero_secret) {
-            (None, None) if scale_from_zero_provider.is_none() => return Ok(None),
-            (Some(file), None) => (SECRET, KEY, Some(file)),
-            (None, Some(name)) => (name.as_str(), scale_from_zero_secret_key.as_str(), None),
-            (None, None) | (Some(_), Some(_)) => {
+        let given = (
+            *scale_from_zero_provider,
+            scale_from_zero_creds,
+            scale_from_zero_secret,
+        );
+        let (provider, credentials) = match given {
+            (None, None, None) => return Ok(None),
+            (Some(provider), Some(file), None) => {
+                let content = read(provider, file)?;
+                (provider, SecretFile::made(SECRET, KEY, content))
+            }
+            (Some(provider), None, Some(name)) => {
+                let key = scale_from_zero_secret_key;
+                (provider, SecretFile::existing(name, key))
+            }
+            (Some(_), None, None) | (_, Some(_), Some(_)) => {
                 let message = "--scale-from-zero-provider needs one of --scale-from-zero-creds and --scale-from-zero-secret";
                 return Err(Usage::new(&message).into());
             }
-        };
-        let Some(provider) = *scale_from_zero_provider else {
-            let message = "--scale-from-zero-creds and --scale-from-zero-secret need --scale-from-zero-provider";
-            return Err(Usage::new(&message).into());
+            (None, _, _) => {
+                let message = "--scale-from-zero-creds and --scale-from-zero-secret need --scale-from-zero-provider";
+                return Err(Usage::new(&message).into());
+            }
         };
         Ok(Some(ScaleFromZero {
             provider,
-            secret: secret.to_owned(),
-            key: key.to_owned(),
-            credentials: file.map(|file| read(provider, file)).transpose()?,
+            credentials,
         }))
     }
 }
 
 /// The operator would fail with each NodePool: the file is checked here. Its content is not repeated.
 fn read(provider: Provider, path: &Path) -> anyhow::Result<String> {
-    let text =
-        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     match provider {
-        Provider::Aws => of_file(path, &|_| None).map(drop)?,
-        Provider::Azure => check_azure(path, &text)?,
+        Provider::Aws => read_aws(path),
+        Provider::Azure => {
+            let text = fs::read_to_string(path)
+                .with_context(|| format!("cannot read {}", path.display()))?;
+            check_azure(path, &text)?;
+            Ok(text)
+        }
     }
-    Ok(text)
 }
 
 fn check_azure(path: &Path, text: &str) -> anyhow::Result<()> {
@@ -129,9 +135,7 @@ fn check_azure(path: &Path, text: &str) -> anyhow::Result<()> {
 impl ScaleFromZero {
     /// The Secret, unless it is the user's.
     pub(super) fn object(&self, namespace: &str) -> Option<Object> {
-        let credentials = self.credentials.as_ref()?;
-        let fields = json!({ "data": { self.key.as_str(): STANDARD.encode(credentials) } });
-        Some(Object::new(Kind::Secret, namespace, &self.secret, fields))
+        self.credentials.object(namespace)
     }
 
     /// The arguments of an operator.
@@ -146,25 +150,17 @@ impl ScaleFromZero {
         ]
     }
 
-    /// The volume of its pod.
-    pub(super) fn volume(&self) -> Value {
-        json!({
-            "name": VOLUME,
-            "secret": {
-                "secretName": self.secret,
-                "items": [{ "key": self.key, "path": KEY }],
-            },
-        })
-    }
-
-    /// Where its container has the volume.
-    pub(super) fn mount() -> Value {
-        json!({ "name": VOLUME, "mountPath": DIRECTORY, "readOnly": true })
+    /// The volume of its pod, and where its container has it.
+    pub(super) fn volume(&self) -> (Value, Value) {
+        self.credentials.volume(VOLUME, DIRECTORY, KEY)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    use serde_json::json;
+
     use super::*;
 
     fn resolve(provider: Provider, content: &str) -> anyhow::Result<Option<ScaleFromZero>> {

@@ -158,7 +158,7 @@ fn volumes(options: &Options) -> impl Iterator<Item = (Value, Value)> {
         (volume, mount)
     });
     let scale_from_zero = options.scale_from_zero.as_ref();
-    let scale_from_zero = scale_from_zero.map(|it| (it.volume(), ScaleFromZero::mount()));
+    let scale_from_zero = scale_from_zero.map(ScaleFromZero::volume);
     let oidc_storage = options.oidc_storage.iter().flat_map(OidcStorage::volumes);
     let private_links = options.private_links.iter();
     let private_links = private_links.flat_map(PrivateLinks::volumes);

@@ -1,16 +1,14 @@
 //! Where and with which credentials the operators make VPC endpoint services for private hosted clusters on AWS.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::Args;
-use serde_json::{Value, json};
-use support::aws::credentials::of_file;
+use serde_json::Value;
 use support::aws::is_region;
 
 use super::refused;
 use crate::install::aws_role;
+use crate::install::secret_file::{SecretFile, read_aws};
 
 /// Secret with the credentials of `--aws-private-creds` or the profile of `--aws-private-role-arn`.
 const SECRET: &str = "hypershift-operator-aws-credentials";
@@ -52,10 +50,7 @@ pub(in crate::install) struct AwsPrivateArgs {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Aws {
     region: String,
-    secret: String,
-    key: String,
-    /// What the Secret has, where the installation makes it.
-    content: Option<String>,
+    credentials: SecretFile,
     /// Whether the operators need tokens.
     with_token: bool,
 }
@@ -90,10 +85,12 @@ impl AwsPrivateArgs {
                 "--aws-private-region {region:?} is not a region (for example us-east-1)"
             ));
         }
-        let (secret, key, content) = match (file, secret, role) {
-            (Some(file), None, None) => (SECRET, KEY, Some(read(file)?)),
-            (None, Some(name), None) => (name.as_str(), key.as_str(), None),
-            (None, None, Some(role)) => (SECRET, KEY, Some(aws_role::profile(ROLE, role)?)),
+        let credentials = match (file, secret, role) {
+            (Some(file), None, None) => SecretFile::made(SECRET, KEY, read_aws(file)?),
+            (None, Some(name), None) => SecretFile::existing(name, key),
+            (None, None, Some(role)) => {
+                SecretFile::made(SECRET, KEY, aws_role::profile(ROLE, role)?)
+            }
             _ => {
                 return refused(
                     "--private-platform=AWS needs one of --aws-private-creds, --aws-private-secret and \
@@ -103,18 +100,10 @@ impl AwsPrivateArgs {
         };
         Ok(Aws {
             region: region.clone(),
-            secret: secret.to_owned(),
-            key: key.to_owned(),
-            content,
+            credentials,
             with_token: role.is_some(),
         })
     }
-}
-
-/// The operator would fail with each private cluster: the file is checked here. Its content is not repeated.
-fn read(path: &Path) -> anyhow::Result<String> {
-    of_file(path, &|_| None)?;
-    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 // === impl Aws ===
@@ -130,26 +119,20 @@ impl Aws {
 
     /// The volumes of its pod, and where its container has them.
     pub(super) fn volumes(&self) -> Vec<(Value, Value)> {
-        let volume = json!({
-            "name": VOLUME,
-            "secret": {
-                "secretName": self.secret,
-                "items": [{ "key": self.key, "path": KEY }],
-            },
-        });
-        let mount = json!({ "name": VOLUME, "mountPath": DIRECTORY, "readOnly": true });
+        let credentials = self.credentials.volume(VOLUME, DIRECTORY, KEY);
         let token = self.with_token.then(aws_role::token);
-        [(volume, mount)].into_iter().chain(token).collect()
+        [credentials].into_iter().chain(token).collect()
     }
 
-    /// The name, the key and the content of the Secret.
-    pub(super) fn secret(&self) -> (&str, &str, Option<&str>) {
-        (&self.secret, &self.key, self.content.as_deref())
+    pub(super) fn credentials(&self) -> &SecretFile {
+        &self.credentials
     }
 }
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::fs;
+
     use super::*;
 
     pub(in crate::install::private_links) fn none() -> AwsPrivateArgs {
@@ -205,7 +188,8 @@ pub(super) mod tests {
         let complete = "[default]\naws_access_key_id = a\naws_secret_access_key = hunter2\n";
         fs::write(file.path(), complete).unwrap();
         let aws = args.resolve().unwrap();
-        assert_eq!(aws.secret(), (SECRET, KEY, Some(complete)));
+        let expected = SecretFile::made(SECRET, KEY, complete.to_owned());
+        assert_eq!(*aws.credentials(), expected);
         assert_eq!(aws.volumes().len(), 1);
     }
 
@@ -215,8 +199,8 @@ pub(super) mod tests {
         let aws = given(Some("eu-west-1"), None, Some(role))
             .resolve()
             .unwrap();
-        let (_, _, content) = aws.secret();
-        assert!(content.unwrap().contains(role));
+        let content = &aws.credentials().content;
+        assert!(content.as_ref().unwrap().contains(role));
         assert_eq!(aws.volumes().len(), 2);
     }
 }

@@ -1,5 +1,7 @@
 //! Tests.
 
+use base64::{Engine, engine::general_purpose::STANDARD};
+
 use super::*;
 
 fn args(platform: PrivatePlatform) -> PrivateLinkArgs {
