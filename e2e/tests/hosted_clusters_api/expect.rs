@@ -1,13 +1,14 @@
 //! What tests expect of objects: parts that are equal, fields that are there, and conditions.
 
 use anyhow::{Result, ensure};
-use serde_json::Value;
-use testbed::client::ApiClient;
+use serde_json::{Value, json};
+use testbed::client::{ApiClient, Resource};
 use testbed::operator::SOON;
 use testbed::{conditions, wait};
 
-use crate::hosted_clusters_api::cluster::SECRETS;
+use crate::hosted_clusters_api::cluster::{Cluster, SECRETS};
 use crate::hosted_clusters_api::fixture::NAMESPACE;
+use crate::hosted_clusters_api::other_platforms::CLUSTERS;
 
 /// Waits until a part of an object is as expected.
 pub(crate) async fn is(
@@ -23,6 +24,31 @@ pub(crate) async fn is(
         Ok(found)
     })
     .await
+}
+
+/// Waits until the provider's object for a cluster has this specification, and Cluster API's refers to it. The operator manages
+/// it in the place of the provider.
+pub(crate) async fn is_managed(
+    admin: &ApiClient,
+    cluster: &Cluster,
+    (resource, kind): (Resource<'_>, &str),
+    spec: &Value,
+) -> Result<()> {
+    let namespace = cluster.namespace();
+    let path = resource.named(&namespace, cluster.name);
+    let found = is(admin, &path, "/spec", spec).await?;
+    let managed_by = &found["metadata"]["annotations"]["cluster.x-k8s.io/managed-by"];
+    ensure!(managed_by == "external", "it is managed by {managed_by}");
+    is(admin, &path, "/status/ready", &json!(true)).await?;
+    let reference = json!({
+        "apiGroup": "infrastructure.cluster.hypershift.openshift.io",
+        "kind": kind,
+        "name": cluster.name,
+    });
+    let path = CLUSTERS.named(&namespace, &cluster.infra());
+    is(admin, &path, "/spec/infrastructureRef", &reference)
+        .await
+        .map(drop)
 }
 
 /// The object, once its specification has all these fields.

@@ -13,10 +13,10 @@ use crate::hosted_clusters_api::cluster::{
     CONTROL_PLANES, Cluster, DEPLOYMENTS, NODE_POOLS, ROLES,
 };
 use crate::hosted_clusters_api::control_plane;
-use crate::hosted_clusters_api::expect::{is, is_copied, named};
+use crate::hosted_clusters_api::expect::{is, is_copied, is_managed, named};
 use crate::hosted_clusters_api::fixture::{Fixture, NAMESPACE};
 use crate::hosted_clusters_api::other_platforms::{
-    CLUSTERS, MACHINE_SETS, create, destroyed, ignition_is_published,
+    MACHINE_SETS, create, destroyed, ignition_is_published,
 };
 
 const NAME: &str = "power";
@@ -106,18 +106,14 @@ async fn cluster_is_made(admin: &ApiClient, namespace: &str) -> Result<()> {
         "network": {},
         "serviceInstanceID": WORKSPACE,
     });
-    let path = POWER_CLUSTERS.named(namespace, NAME);
-    let found = is(admin, &path, "/spec", &spec).await?;
-    let managed_by = &found["metadata"]["annotations"]["cluster.x-k8s.io/managed-by"];
-    ensure!(managed_by == "external", "it is managed by {managed_by}");
-    is(admin, &path, "/status/ready", &json!(true)).await?;
-    let cluster = CLUSTERS.named(namespace, &format!("{NAME}-x7k2p"));
-    let reference = json!({
-        "apiGroup": "infrastructure.cluster.hypershift.openshift.io",
-        "kind": "IBMPowerVSCluster",
-        "name": NAME,
-    });
-    is(admin, &cluster, "/spec/infrastructureRef", &reference).await?;
+    let cluster = Cluster::private(NAME);
+    is_managed(
+        admin,
+        &cluster,
+        (POWER_CLUSTERS, "IBMPowerVSCluster"),
+        &spec,
+    )
+    .await?;
     for (_, name) in CREDENTIALS {
         is_copied(admin, namespace, name).await?;
     }

@@ -8,8 +8,8 @@ use testbed::payload::GOOGLE_CLOUD_IMAGE;
 
 use crate::hosted_clusters_api::cluster::{Cluster, SECRETS};
 use crate::hosted_clusters_api::control_plane;
-use crate::hosted_clusters_api::expect::{fields, is, is_true, named};
-use crate::hosted_clusters_api::other_platforms::{CLUSTERS, destroyed};
+use crate::hosted_clusters_api::expect::{fields, is, is_managed, is_true, named};
+use crate::hosted_clusters_api::other_platforms::destroyed;
 use crate::hosted_clusters_preview::fixture::{Fixture, REGION};
 use crate::hosted_clusters_preview::pools;
 use crate::hosted_clusters_preview::provider::Provider;
@@ -139,7 +139,7 @@ fn machines() -> Value {
 }
 
 async fn cluster_is_made(cluster: &Cluster, admin: &ApiClient) -> Result<()> {
-    let (namespace, infra) = (cluster.namespace(), cluster.infra());
+    let infra = cluster.infra();
     let spec = json!({
         "additionalLabels": {
             "hypershift-openshift-io-cluster": cluster.name,
@@ -162,18 +162,7 @@ async fn cluster_is_made(cluster: &Cluster, admin: &ApiClient) -> Result<()> {
         "project": "my-project",
         "region": REGION,
     });
-    let path = GOOGLE_CLUSTERS.named(&namespace, cluster.name);
-    let found = is(admin, &path, "/spec", &spec).await?;
-    let managed_by = &found["metadata"]["annotations"]["cluster.x-k8s.io/managed-by"];
-    ensure!(managed_by == "external", "it is managed by {managed_by}");
-    is(admin, &path, "/status/ready", &json!(true)).await?;
-    let reference = json!({
-        "apiGroup": "infrastructure.cluster.hypershift.openshift.io",
-        "kind": "GCPCluster",
-        "name": cluster.name,
-    });
-    let path = CLUSTERS.named(&namespace, &infra);
-    is(admin, &path, "/spec/infrastructureRef", &reference).await?;
+    is_managed(admin, cluster, (GOOGLE_CLUSTERS, "GCPCluster"), &spec).await?;
     is_true(admin, &cluster.path(), "SupportedHostedCluster").await?;
     is_true(admin, &cluster.path(), "PlatformCredentialsFound").await?;
     cluster.has_platform(admin).await

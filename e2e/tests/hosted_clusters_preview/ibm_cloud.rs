@@ -9,7 +9,7 @@ use testbed::wait;
 
 use crate::hosted_clusters_api::cluster::{Cluster, DEPLOYMENTS};
 use crate::hosted_clusters_api::control_plane;
-use crate::hosted_clusters_api::expect::{is, is_copied, is_true};
+use crate::hosted_clusters_api::expect::{is_copied, is_managed, is_true};
 use crate::hosted_clusters_api::fixture::NAMESPACE;
 use crate::hosted_clusters_api::other_platforms::{CLUSTERS, destroyed, user_data};
 use crate::hosted_clusters_api::refusals::{machine_config, put};
@@ -122,26 +122,14 @@ fn secret(key: &str) -> Value {
 }
 
 async fn cluster_is_made(cluster: &Cluster, admin: &ApiClient) -> Result<()> {
-    let namespace = cluster.namespace();
     // The kind requires the two empty fields.
     let spec = json!({
         "controlPlaneEndpoint": { "host": "api.example.com", "port": 6443 },
         "region": "",
         "resourceGroup": "",
     });
-    let path = IBM_CLUSTERS.named(&namespace, cluster.name);
-    let found = is(admin, &path, "/spec", &spec).await?;
-    let managed_by = &found["metadata"]["annotations"]["cluster.x-k8s.io/managed-by"];
-    ensure!(managed_by == "external", "it is managed by {managed_by}");
-    is(admin, &path, "/status/ready", &json!(true)).await?;
-    let reference = json!({
-        "apiGroup": "infrastructure.cluster.hypershift.openshift.io",
-        "kind": "IBMVPCCluster",
-        "name": cluster.name,
-    });
-    let path = CLUSTERS.named(&namespace, &cluster.infra());
-    is(admin, &path, "/spec/infrastructureRef", &reference).await?;
-    is_copied(admin, &namespace, ENCRYPTION).await?;
+    is_managed(admin, cluster, (IBM_CLUSTERS, "IBMVPCCluster"), &spec).await?;
+    is_copied(admin, &cluster.namespace(), ENCRYPTION).await?;
     is_true(admin, &cluster.path(), "PlatformCredentialsFound").await?;
     cluster.has_platform(admin).await
 }
