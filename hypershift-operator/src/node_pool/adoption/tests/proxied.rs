@@ -1,5 +1,6 @@
 //! Nodes that reach the API server through an HTTP proxy.
 
+use super::written::{configuration_with, way_to_the_api_server};
 use super::*;
 
 /// The forwarder to a proxy in the words of another operator.
