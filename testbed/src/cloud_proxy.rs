@@ -1,15 +1,12 @@
-//! An HTTP proxy with a [fake of a cloud](fake_clouds) behind it.
-//!
-//! Programs connect to the hosts of the cloud by `CONNECT`, with TLS and the proxy's own authority, as they do behind the proxy
-//! of a company that inspects connections. So they run unchanged, with the URLs that they have for the real cloud.
+//! A [proxy](TlsProxy) with a [fake of a cloud](fake_clouds) behind it. Programs run unchanged, with the URLs that they have for
+//! the real cloud.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 use bytes::Bytes;
 use fake_clouds::{Answer, Cloud};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
@@ -18,26 +15,20 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 use support::rest;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::process::Command;
 use tokio::sync::watch;
-use tokio::task::{JoinHandle, JoinSet};
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
-use crate::certs::{Authority, Certificate};
+use crate::certs::Authority;
+use crate::tls_proxy::TlsProxy;
 
 /// The token that clients get for their credentials.
 const TOKEN: &str = "Bearer token-of-the-fake";
 /// How many steps of the cloud pass before each call, so that nothing has to be waited for.
 const STEPS: u32 = 3;
-/// The longest head of a CONNECT, in bytes.
-const LONGEST_HEAD: usize = 4096;
 /// Headers of calls that fakes read.
 const HEADERS: [&str; 3] = ["crn", "iam-apikey", "ibm-service-instance-id"];
 /// Variables that would send programs past this proxy, or have them trust others.
@@ -52,18 +43,16 @@ const OTHER_VARIABLES: [&str; 8] = [
     "SSL_CERT_DIR",
 ];
 
-/// The proxy. Dropped, it ends.
+/// The fake and its proxy. Dropped, both end.
 #[derive(Debug)]
 pub struct CloudProxy {
-    address: SocketAddr,
+    proxy: TlsProxy,
     authority: PathBuf,
     shared: Arc<Shared>,
-    accepting: JoinHandle<()>,
 }
 
 /// What connections share.
 struct Shared {
-    acceptor: TlsAcceptor,
     state: Mutex<State>,
     /// Whether calls are held.
     is_held: watch::Sender<bool>,
@@ -85,23 +74,18 @@ impl CloudProxy {
         cloud: impl Cloud + 'static,
     ) -> Result<Self> {
         let authority = Authority::create(directory)?;
-        let hosts: Vec<_> = hosts.iter().map(|host| (*host).to_owned()).collect();
-        let acceptor = acceptor(&authority.server_at("cloud", &hosts)?)?;
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .await
-            .context("cannot listen on loopback")?;
         let shared = Arc::new(Shared {
-            acceptor,
             state: Mutex::new(State {
                 cloud: Box::new(cloud),
                 writes_left: None,
             }),
             is_held: watch::Sender::new(false),
         });
+        let cloud = Arc::clone(&shared);
+        let serve = move |host, stream| serve(Arc::clone(&cloud), host, stream);
         Ok(Self {
-            address: listener.local_addr()?,
+            proxy: TlsProxy::start(&authority, "cloud", hosts, serve).await?,
             authority: authority.certificate(),
-            accepting: tokio::spawn(accept(listener, Arc::clone(&shared))),
             shared,
         })
     }
@@ -112,7 +96,7 @@ impl CloudProxy {
             command.env_remove(name);
         }
         command
-            .env("ALL_PROXY", format!("http://{}", self.address))
+            .env("ALL_PROXY", self.proxy.url())
             .env("SSL_CERT_FILE", &self.authority);
     }
 
@@ -140,64 +124,20 @@ impl CloudProxy {
     }
 }
 
-impl Drop for CloudProxy {
-    fn drop(&mut self) {
-        self.accepting.abort();
-    }
-}
-
-fn acceptor(certificate: &Certificate) -> Result<TlsAcceptor> {
-    let chain = CertificateDer::from_pem_file(&certificate.certificate)
-        .with_context(|| format!("cannot read {}", certificate.certificate.display()))?;
-    let key = PrivateKeyDer::from_pem_file(&certificate.key)
-        .with_context(|| format!("cannot read {}", certificate.key.display()))?;
-    let provider = rustls::crypto::aws_lc_rs::default_provider();
-    let config = ServerConfig::builder_with_provider(provider.into())
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_single_cert(vec![chain], key)?;
-    Ok(TlsAcceptor::from(Arc::new(config)))
-}
-
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
-    // Connections end with the proxy.
-    let mut connections = JoinSet::new();
-    while let Ok((stream, _)) = listener.accept().await {
-        let shared = Arc::clone(&shared);
-        // A client that disconnects is not an error.
-        connections.spawn(async move { drop(serve(stream, shared).await) });
-        while connections.try_join_next().is_some() {}
-    }
-}
-
-async fn serve(mut stream: TcpStream, shared: Arc<Shared>) -> Result<()> {
-    let host = target(&mut stream).await?;
-    stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
-    let stream = shared.acceptor.accept(stream).await?;
+/// Answers the calls of a connection to a host.
+async fn serve(shared: Arc<Shared>, host: String, stream: TlsStream<TcpStream>) {
     let service = service_fn(|request| {
         let shared = Arc::clone(&shared);
         let host = host.clone();
         async move { Ok::<_, Infallible>(shared.respond(&host, request).await) }
     });
     let connection = hyper::server::conn::http1::Builder::new();
-    connection
-        .serve_connection(TokioIo::new(stream), service)
-        .await?;
-    Ok(())
-}
-
-/// The host that a client connects to.
-async fn target(stream: &mut TcpStream) -> Result<String> {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        ensure!(head.len() < LONGEST_HEAD, "the head of a CONNECT is longer");
-        head.push(stream.read_u8().await?);
-    }
-    let head = String::from_utf8_lossy(&head);
-    let target = head.strip_prefix("CONNECT ").context("not a CONNECT")?;
-    let target = target.split(' ').next().unwrap_or_default();
-    let host = target.strip_suffix(":443").context("not to port 443")?;
-    Ok(host.to_owned())
+    // A client that disconnects is not an error.
+    drop(
+        connection
+            .serve_connection(TokioIo::new(stream), service)
+            .await,
+    );
 }
 
 // === impl Shared ===

@@ -67,6 +67,7 @@ pub mod site;
 pub mod switchable_proxy;
 pub mod terminal;
 pub mod testbed;
+pub mod tls_proxy;
 pub mod view;
 pub mod virtual_machines;
 pub mod wait;

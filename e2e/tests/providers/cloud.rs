@@ -1,13 +1,13 @@
 //! Stand-ins for clouds, as far as one machine needs them: one for each side, since machines of both have the same names.
 
 mod azure;
-mod forward_proxy;
 mod gcp;
 mod ibm;
 mod openstack;
 pub(crate) mod server;
 
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -15,9 +15,9 @@ use testbed::certs::write;
 use testbed::cloud::FakeInstances;
 use testbed::payload::{BOOT_IMAGE, REGION};
 use testbed::testbed::Testbed;
+use testbed::tls_proxy::TlsProxy;
 
 use crate::providers::cloud::azure::Azure;
-use crate::providers::cloud::forward_proxy::ForwardProxy;
 use crate::providers::cloud::gcp::Gcp;
 use crate::providers::cloud::ibm::Ibm;
 use crate::providers::cloud::openstack::Openstack;
@@ -61,19 +61,10 @@ pub(crate) struct FakeCloud {
 
 #[derive(Debug)]
 enum Program {
-    Moto {
-        _instances: Box<FakeInstances>,
-    },
-    Own {
-        _server: Server,
-    },
-    Proxied {
-        _proxy: ForwardProxy,
-    },
-    Both {
-        _server: Server,
-        _proxy: ForwardProxy,
-    },
+    Moto { _instances: Box<FakeInstances> },
+    Own { _server: Server },
+    Proxied { _proxy: TlsProxy },
+    Both { _server: Server, _proxy: TlsProxy },
 }
 
 // === impl FakeCloud ===
@@ -137,19 +128,18 @@ async fn azure(testbed: &Testbed, namespace: &str) -> Result<FakeCloud> {
 
 /// An API in place of public hosts, and the environment in which a provider finds it.
 async fn in_place_of(
-    hosts: &'static [&'static str],
+    hosts: &[&str],
     api: impl Api,
     testbed: &Testbed,
     name: &str,
-) -> Result<(ForwardProxy, Vec<(&'static str, String)>)> {
+) -> Result<(TlsProxy, Vec<(&'static str, String)>)> {
     let authority = &testbed.control_plane.authority;
-    let names: Vec<_> = hosts.iter().map(|&host| host.to_owned()).collect();
-    let certificate = authority.server_at(name, &names)?;
-    let tls = forward_proxy::tls(&certificate)?;
-    let proxy = ForwardProxy::start(api, hosts, tls).await?;
+    let api = Arc::new(Mutex::new(api));
+    let serve = move |_, stream| server::serve(stream, Arc::clone(&api));
+    let proxy = TlsProxy::start(authority, name, hosts, serve).await?;
     let environment = vec![
         // Go's clients connect to loopback directly, which is where the API server is.
-        ("HTTPS_PROXY", proxy.url().to_owned()),
+        ("HTTPS_PROXY", proxy.url()),
         // No other exceptions, whatever the environment of the tests has.
         ("NO_PROXY", "localhost".to_owned()),
         ("SSL_CERT_FILE", text(&authority.certificate())?),
