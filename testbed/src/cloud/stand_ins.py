@@ -7,9 +7,17 @@ and takes the first instance type of the request, which is any: Karpenter would 
 ListInstanceProfiles: moto lists the profiles of all paths. Karpenter deletes profiles below its own path that it does not use:
 it would delete those of others.
 
-RunInstances: moto leaves the network interfaces behind that EC2 makes with an instance, and deletes with it by default.
+RunInstances: moto leaves the network interfaces behind that EC2 makes with an instance, and deletes with it by default. Its
+instances have no security groups if their interfaces have them; the AWS cloud controller manager opens these groups to load
+balancers.
 
 DeleteNatGateway: moto leaves the gateway's network interface behind, in a subnet that then seems to be used.
+
+DescribeInstanceTopology: moto does not have it. The AWS cloud controller manager asks for each node, repeatedly if that
+fails. EC2 has nothing to say about most instance types.
+
+CreateLoadBalancer, for classic load balancers: moto's have no health check. That of AWS is there from the beginning; the AWS
+cloud controller manager reads it, and panics if there is none.
 """
 
 import sys
@@ -18,6 +26,8 @@ from moto.core.responses import ActionResult
 from moto.ec2.models.fleets import Fleet
 from moto.ec2.models.instances import Instance
 from moto.ec2.models.nat_gateways import NatGatewayBackend
+from moto.ec2.responses import EC2Response
+from moto.elb.models import FakeHealthCheck, LoadBalancer
 from moto.iam.responses import IamResponse
 from moto.server import main
 
@@ -102,6 +112,16 @@ def prep_nics_that_end_with_it(instance, nic_spec, *rest, **more):
     return prep_nics(instance, specs, *rest, **more)
 
 
+def security_groups(instance):
+    """The groups that the instance was given, else those of its first network interface."""
+    interface = getattr(instance, "nics", {}).get(0)
+    return instance.given_groups or (interface._group_set if interface else [])
+
+
+def set_security_groups(instance, groups):
+    instance.given_groups = groups
+
+
 delete_nat_gateway = NatGatewayBackend.delete_nat_gateway
 
 
@@ -111,10 +131,32 @@ def delete_nat_gateway_and_its_interface(backend, nat_gateway_id):
     return gateway
 
 
+def describe_instance_topology(_response):
+    """As EC2's for instance types that have no topology."""
+    return ActionResult({"Instances": []})
+
+
+make_load_balancer = LoadBalancer.__init__
+
+
+def make_load_balancer_with_health_check(balancer, *rest, **more):
+    make_load_balancer(balancer, *rest, **more)
+    balancer.health_check = FakeHealthCheck(
+        timeout="5",
+        healthy_threshold="10",
+        unhealthy_threshold="2",
+        interval="30",
+        target=f"TCP:{balancer.listeners[0].instance_port}",
+    )
+
+
 NatGatewayBackend.delete_nat_gateway = delete_nat_gateway_and_its_interface
 Instance.prep_nics = prep_nics_that_end_with_it
+Instance.security_groups = property(security_groups, set_security_groups)
 Fleet.create_on_demand_requests = create_on_demand_requests
 IamResponse.list_instance_profiles = list_instance_profiles
+EC2Response.describe_instance_topology = describe_instance_topology
+LoadBalancer.__init__ = make_load_balancer_with_health_check
 
 if __name__ == "__main__":
     sys.exit(main())
