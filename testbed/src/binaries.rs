@@ -105,6 +105,8 @@ pub enum Binary {
     Dex,
     /// Makes nodes on AWS as pods need them.
     Karpenter,
+    /// Initializes nodes on AWS, and makes load balancers there.
+    AwsCloudController,
 }
 
 /// Programs that are there to be run.
@@ -151,7 +153,7 @@ impl Binary {
         Self::Render,
     ];
     /// Those that only soaks run, and build: each takes minutes to compile.
-    pub const SOAKS: [Self; 7] = [
+    pub const SOAKS: [Self; 8] = [
         Self::KubevirtProvider,
         Self::Dex,
         Self::GcpProvider,
@@ -159,6 +161,7 @@ impl Binary {
         Self::OpenstackProvider,
         Self::IbmcloudProvider,
         Self::Karpenter,
+        Self::AwsCloudController,
     ];
     /// The parts of a testbed of level control-plane, with command lines to use it.
     pub const LEVEL_CONTROL_PLANE: [Self; 9] = [
@@ -233,6 +236,7 @@ impl Binary {
             Self::Render => "render",
             Self::Dex => "dex",
             Self::Karpenter => "karpenter",
+            Self::AwsCloudController => "aws-cloud-controller-manager",
         }
     }
 

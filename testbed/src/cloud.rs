@@ -2,6 +2,7 @@
 
 mod account;
 mod client;
+mod load_balancers;
 mod server;
 
 use std::collections::HashMap;
@@ -12,7 +13,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use tokio::task::JoinHandle;
 
-use crate::guest::{Fixture, Guest, Machine};
+use crate::guest::{Fixture, Guest, Initialization, Machine};
 use crate::node::NodeTestbed;
 use crate::payload::REGION;
 use crate::progress::Progress;
@@ -21,6 +22,7 @@ use crate::switchable_proxy::SwitchableProxy;
 use crate::work_dir::WorkDir;
 
 pub use client::{Cloud, EC2, Instance};
+pub use load_balancers::LoadBalancer;
 
 /// How often instances are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -113,6 +115,11 @@ impl FakeInstances {
 impl FakeCloud {
     /// Starts the cloud and the watcher, and makes a network.
     pub async fn start(testbed: &NodeTestbed) -> Result<Self> {
+        Self::start_with(testbed, Initialization::Kubelet).await
+    }
+
+    /// The same with another initialization of the nodes that its machines become.
+    pub async fn start_with(testbed: &NodeTestbed, initialization: Initialization) -> Result<Self> {
         let mut service = server::service(testbed).await?;
         service.start().await?;
         let client = Cloud::new(&url(server::address(testbed)), REGION)?;
@@ -121,7 +128,7 @@ impl FakeCloud {
             .create_network(&subnets.all(), &subnets.machines(), ZONE)
             .await
             .context("cannot make a network in the fake cloud")?;
-        let fixture = Fixture::new(testbed).await?;
+        let fixture = Fixture::new(testbed).await?.initialized_by(initialization);
         let guests = Arc::default();
         let watcher = tokio::spawn(watch(client.clone(), fixture, Arc::clone(&guests)));
         let loopback = SwitchableProxy::open().await?;

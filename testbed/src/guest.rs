@@ -50,6 +50,15 @@ pub struct Machine {
     pub user_data: Vec<u8>,
 }
 
+/// What initializes the nodes that machines of a cloud become: sets their labels and addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Initialization {
+    /// The kubelet, whatever its unit says: no cloud controller manager runs that would.
+    Kubelet,
+    /// A cloud controller manager, where the kubelet's unit says so: until then, nodes have a taint.
+    CloudController,
+}
+
 /// What machines depend on.
 #[derive(Debug, Clone)]
 pub struct Fixture {
@@ -60,6 +69,7 @@ pub struct Fixture {
     pause: String,
     gateway: Ipv4Addr,
     name_service: Ipv4Addr,
+    initialization: Initialization,
     /// The testbed's control group, and how one is made in it.
     cgroups: namespaces::Groups,
 }
@@ -121,8 +131,16 @@ impl Fixture {
             pause: testbed.pause_image(),
             gateway: subnets.node(1),
             name_service: subnets.name_service(),
+            initialization: Initialization::Kubelet,
             cgroups: testbed.namespaces().groups(),
         })
+    }
+
+    /// The same for machines whose nodes are initialized in another way.
+    #[must_use]
+    pub(crate) fn initialized_by(mut self, initialization: Initialization) -> Self {
+        self.initialization = initialization;
+        self
     }
 
     /// The same for machines that pull their images from another address.
@@ -245,7 +263,7 @@ impl Fixture {
         let file = |name: &str, text: &str| write(&directory.join(name), text);
         file("user-data", &String::from_utf8_lossy(&machine.user_data))?;
         file("afterburn", &metadata(machine))?;
-        file("kubelet-env", &environment(machine))?;
+        file("kubelet-env", &environment(machine, self.initialization))?;
         file(
             "kubelet.d/90-machine.conf",
             &kubelet_drop_in(&self.cgroups.create(&machine.instance)?).to_string(),
@@ -357,10 +375,14 @@ fn metadata(machine: &Machine) -> String {
     )
 }
 
-/// For kubelets of units that request it: no cloud provider runs in the guest that would finish the node.
-fn environment(machine: &Machine) -> String {
+/// For kubelets of units that request it.
+fn environment(machine: &Machine, initialization: Initialization) -> String {
     let Machine { name, address, .. } = machine;
-    format!("KUBELET_NODE_NAME={name}\nKUBELET_NODE_IP={address}\nKUBELET_CLOUD_PROVIDER=\n")
+    let provider = match initialization {
+        Initialization::Kubelet => "KUBELET_CLOUD_PROVIDER=\n",
+        Initialization::CloudController => "",
+    };
+    format!("KUBELET_NODE_NAME={name}\nKUBELET_NODE_IP={address}\n{provider}")
 }
 
 /// Control groups are of version 1 and only the testbed's, there is no systemd, and the kernel's settings and the
@@ -454,6 +476,18 @@ mod tests {
             ..machine()
         };
         assert_eq!(metadata(&in_no_cloud), "");
+    }
+
+    #[test]
+    fn kubelets_initialize_nodes_unless_a_cloud_controller_does() {
+        let provider = |initialization| {
+            let text = environment(&machine(), initialization);
+            let mut lines = text.lines().map(str::to_owned);
+            lines.find(|line| line.starts_with("KUBELET_CLOUD_PROVIDER="))
+        };
+        let found = provider(Initialization::Kubelet);
+        assert_eq!(found.as_deref(), Some("KUBELET_CLOUD_PROVIDER="));
+        assert_eq!(provider(Initialization::CloudController), None);
     }
 
     #[test]

@@ -89,7 +89,19 @@ pub async fn play(
     .await
 }
 
-/// Runs a scenario whose releases have the programs that make the configuration of nodes.
+/// Runs a scenario whose releases have the AWS cloud controller manager.
+pub async fn play_with_cloud_controller(
+    builder: Builder,
+    scenario: impl AsyncFnOnce(&Fixture) -> Result<()>,
+) -> Result<()> {
+    let further = OptionalPrograms::CloudController;
+    run(builder, further, async |fixture: &mut Fixture| {
+        scenario(fixture).await
+    })
+    .await
+}
+
+/// Runs a scenario whose releases have the programs that make the configuration of nodes, too.
 pub async fn play_with_machine_config(
     builder: Builder,
     scenario: impl AsyncFnOnce(&Fixture) -> Result<()>,

@@ -52,6 +52,8 @@ pub enum Module {
     Dex,
     /// Karpenter.
     Karpenter,
+    /// The AWS cloud controller manager.
+    AwsCloudController,
 }
 
 /// What `go mod download -json` says of a module.
@@ -91,6 +93,7 @@ impl Module {
             Self::GuestCrds => "guest-crds",
             Self::Dex => "dex",
             Self::Karpenter => "karpenter",
+            Self::AwsCloudController => "aws-cloud-controller-manager",
         }
     }
 
@@ -242,6 +245,7 @@ mod tests {
             (Module::Storage, Module::Kubernetes),
             (Module::ClusterApi, Module::Aws),
             (Module::Konnectivity, Module::Kubernetes),
+            (Module::AwsCloudController, Module::Kubernetes),
         ] {
             for path in [
                 "golang.org/x/net",
@@ -289,6 +293,7 @@ mod tests {
             (Module::OpenshiftApi, "github.com/openshift/api"),
             (Module::GuestCrds, "github.com/operator-framework/api"),
             (Module::Karpenter, "github.com/aws/karpenter-provider-aws"),
+            (Module::AwsCloudController, "k8s.io/cloud-provider-aws"),
         ] {
             assert!(module.version_of(path).unwrap().starts_with('v'));
             assert_ne!(

@@ -5,9 +5,9 @@
 //! serves their groups from memory; all other images hold a `stand-in`, which serves the ports and probes of its
 //! component and, for an operator, creates the Deployments that the control plane waits for. The daemon that upgrades
 //! nodes where they are is a script that keeps to the protocol of the real one. The programs that make the
-//! configuration of nodes are stand-ins with the command lines of the real ones; a payload has them, and Karpenter, which
-//! is the real program, only where a test needs them ([`OptionalPrograms`]). Each image has a small real shell (busybox),
-//! because components run scripts.
+//! configuration of nodes are stand-ins with the command lines of the real ones; a payload has them, and the AWS cloud
+//! controller manager and Karpenter, which are real programs, only where a test needs them ([`OptionalPrograms`]). Each
+//! image has a small real shell (busybox), because components run scripts.
 //!
 //! ```no_run
 //! # async fn example(testbed: &testbed::node::NodeTestbed) -> anyhow::Result<()> {
@@ -208,7 +208,7 @@ impl Payload {
         base::install(progress).await?;
         let binaries = Binaries::ensure(&Self::programs(programs), progress).await?;
         let mut made = images::build(&binaries, programs, progress).await?;
-        made.extend(images::karpenter(&binaries, programs)?);
+        made.extend(images::optional(&binaries, programs)?);
         Ok(Self {
             made,
             stand_in: images::stand_in(progress).await?,
@@ -245,7 +245,9 @@ impl Payload {
             repository: repository(tag),
             archive: archive.clone(),
         });
-        let others = stand_ins::tags().map(|(tag, program)| Image {
+        let is_real = |tag: &str| self.made.iter().any(|made| made.tag == tag);
+        let others = stand_ins::tags().filter(|(tag, _)| !is_real(tag));
+        let others = others.map(|(tag, program)| Image {
             tag: tag.to_owned(),
             repository: STAND_INS.to_owned(),
             archive: self

@@ -161,6 +161,12 @@ impl Binary {
                 package: "github.com/aws/karpenter-provider-aws/cmd/controller",
                 version_package: None,
             },
+            Self::AwsCloudController => Recipe {
+                module: Module::AwsCloudController,
+                versioned_by: "k8s.io/cloud-provider-aws",
+                package: "k8s.io/cloud-provider-aws/cmd/aws-cloud-controller-manager",
+                version_package: Some("k8s.io/component-base/version"),
+            },
         }
     }
 }

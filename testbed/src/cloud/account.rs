@@ -3,11 +3,12 @@
 use anyhow::{Result, ensure};
 use http::Request;
 
+use super::load_balancers::{CLASSIC, CURRENT};
 use super::{Cloud, EC2};
 
 /// What accounts are compared by: service, version and action. A fake remembers NAT gateways, instances and VPC endpoints that
 /// are gone, as AWS does.
-const LISTS: [(&str, &str, &str); 13] = [
+const LISTS: [(&str, &str, &str); 16] = [
     ("ec2", "2016-11-15", "DescribeVpcs"),
     ("ec2", "2016-11-15", "DescribeSubnets"),
     ("ec2", "2016-11-15", "DescribeInternetGateways"),
@@ -18,6 +19,9 @@ const LISTS: [(&str, &str, &str); 13] = [
     ("ec2", "2016-11-15", "DescribeVolumes"),
     ("ec2", "2016-11-15", "DescribeNetworkInterfaces"),
     ("ec2", "2016-11-15", "DescribeLaunchTemplates"),
+    (CLASSIC.0, CLASSIC.1, "DescribeLoadBalancers"),
+    (CURRENT.0, CURRENT.1, "DescribeLoadBalancers"),
+    (CURRENT.0, CURRENT.1, "DescribeTargetGroups"),
     ("iam", "2010-05-08", "ListRoles"),
     ("iam", "2010-05-08", "ListInstanceProfiles"),
     ("iam", "2010-05-08", "ListOpenIDConnectProviders"),

@@ -33,6 +33,8 @@ pub struct Instance {
     pub id: String,
     /// `running`, `terminated`, ...
     pub state: String,
+    /// Its type: `m5.large`, ...
+    pub instance_type: String,
     /// Its address in the network.
     pub address: String,
     /// Its host name.
@@ -243,6 +245,7 @@ fn instances(response: &str) -> Vec<Instance> {
                 .and_then(|state| inside(state, "name"))
                 .unwrap_or_default()
                 .to_owned(),
+            instance_type: text(part, "instanceType"),
             address: text(part, "privateIpAddress"),
             name: text(part, "privateDnsName"),
             zone: text(part, "availabilityZone"),
@@ -258,7 +261,8 @@ fn tags(response: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-fn text(part: &str, field: &str) -> String {
+/// What the first element of a name holds, or nothing.
+pub(super) fn text(part: &str, field: &str) -> String {
     inside(part, field).unwrap_or_default().to_owned()
 }
 
@@ -290,7 +294,7 @@ mod tests {
     fn instances_are_read_from_the_response() {
         let response = "<reservationSet><item><instancesSet><item><instanceId>i-1</instanceId>\
             <instanceState><code>16</code><name>running</name></instanceState>\
-            <privateDnsName>ip-198-18-4-130.ec2.internal</privateDnsName>\
+            <privateDnsName>ip-198-18-4-130.ec2.internal</privateDnsName><instanceType>m5.large</instanceType>\
             <placement><availabilityZone>us-east-1a</availabilityZone></placement>\
             <privateIpAddress>198.18.4.130</privateIpAddress></item>\
             <item><instanceId>i-2</instanceId><instanceState><name>terminated</name></instanceState></item>";
@@ -299,6 +303,7 @@ mod tests {
         assert!(found[0].runs() && !found[1].runs());
         assert_eq!(found[0].address, "198.18.4.130");
         assert_eq!(found[0].zone, "us-east-1a");
+        assert_eq!(found[0].instance_type, "m5.large");
         assert_eq!(found[1].id, "i-2");
     }
 

@@ -12,6 +12,7 @@ use super::{DEPLOYMENTS, LEGACY, OPERATORS};
 use crate::add_ons::AddOns;
 use crate::binaries::{Binaries, Binary};
 use crate::cloud::FakeCloud;
+use crate::guest::Initialization;
 use crate::images::Image;
 use crate::node::{Builder, NodeTestbed};
 use crate::payload::{OptionalPrograms, Payload, Pushed, Release};
@@ -41,6 +42,8 @@ pub struct Fixture {
     pub programs: Programs,
     /// The management cluster.
     pub testbed: NodeTestbed,
+    /// The programs that only some releases have.
+    further: OptionalPrograms,
 }
 
 // === impl Fixture ===
@@ -74,6 +77,7 @@ impl Fixture {
                 release,
                 programs,
                 testbed,
+                further,
             }),
             Err(error) => testbed.finish(Err(error)),
         }
@@ -119,6 +123,11 @@ impl Fixture {
             words.extend(sources.map(|module| format!("--private-crds-from=module={module}")));
         }
         Ok(words)
+    }
+
+    /// What initializes nodes of clusters in its cloud.
+    pub(super) fn initialization(&self) -> Initialization {
+        self.further.initialization()
     }
 
     /// Waits until operator-legacy has gone by itself: with the last cluster that needs it.
@@ -190,7 +199,8 @@ async fn parts(
         let payload = Payload::build_with(further, &testbed.progress).await?;
         anyhow::Ok((add_ons, payload))
     };
-    let ((add_ons, payload), cloud) = tokio::try_join!(programs, FakeCloud::start(testbed))?;
+    let cloud = FakeCloud::start_with(testbed, further.initialization());
+    let ((add_ons, payload), cloud) = tokio::try_join!(programs, cloud)?;
     let step = testbed.progress.step("pushing a release");
     let pushed = payload.push(&testbed.registry).await?;
     let release = pushed.release(&testbed.registry, VERSION).await?;

@@ -9,6 +9,7 @@ use anyhow::Result;
 
 use super::Cluster;
 use crate::agents::AgentService;
+use crate::guest::Initialization;
 use crate::hosts::Hosts;
 use crate::virtual_machines::{ExternalInfra, VirtualMachines};
 
@@ -84,26 +85,22 @@ impl Platform<'_> {
 
     /// Has its provider find it, once the cluster is known.
     pub(super) async fn is_found(self, cluster: &Cluster<'_>) -> Result<()> {
-        match self {
-            Self::Aws | Self::AwsFromNothing => {
-                // The operator creates the security group for which machines wait.
-                let callers = ["capi-provider", "control-plane-operator"];
-                cluster.can_ask_the_cloud(&callers).await
-            }
-            Self::AwsAutoNode => {
-                // The last two come with the hosted API server.
-                let callers = [
-                    "capi-provider",
-                    "control-plane-operator",
-                    "karpenter-operator",
-                    "karpenter",
-                ];
-                cluster.can_ask_the_cloud(&callers).await
-            }
+        let last: &[&str] = match self {
+            Self::Aws | Self::AwsFromNothing => &[],
+            Self::AwsAutoNode => &["karpenter-operator", "karpenter"],
             Self::Agent(_) | Self::Kubevirt(_) | Self::ExternalKubevirt(..) | Self::None(_) => {
-                Ok(())
+                return Ok(());
             }
+        };
+        // The operator creates the security group for which machines wait.
+        let mut callers = vec!["capi-provider", "control-plane-operator"];
+        // The others come with the hosted API server. This one is the first of them: it keeps its lease for minutes when it
+        // is replaced, so it needs the endpoints before its first pod runs.
+        if cluster.fixture.initialization() == Initialization::CloudController {
+            callers.push("aws-cloud-controller-manager");
         }
+        callers.extend(last);
+        cluster.can_ask_the_cloud(&callers).await
     }
 
     /// Whether Cluster API makes its machines.

@@ -4,6 +4,7 @@ use anyhow::{Context, Result};
 
 use super::{base, stand_ins, templates};
 use crate::binaries::{Binaries, Binary};
+use crate::guest::Initialization;
 use crate::images::{Archive, Contents, File, Image, StaticProgram, build_static};
 use crate::openshift::Definitions;
 use crate::progress::Progress;
@@ -62,16 +63,30 @@ const MACHINE_CONFIG: [&str; 3] = [
     "machine-config-server",
 ];
 
-/// Programs that only some payloads have.
+const CLOUD_CONTROLLER: Optional = Optional {
+    binary: Binary::AwsCloudController,
+    tag: "aws-cloud-controller-manager",
+    at: "/bin/aws-cloud-controller-manager",
+};
+const KARPENTER: Optional = Optional {
+    binary: Binary::Karpenter,
+    tag: "aws-karpenter-provider-aws",
+    at: "/usr/bin/karpenter",
+};
+
+/// Programs that only some payloads have: each of these has those of the one before.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OptionalPrograms {
-    /// None of them: image `machine-config-operator` has the daemon only.
+    /// None of them: image `machine-config-operator` has the daemon only, and `aws-cloud-controller-manager` a stand-in.
     #[default]
     None,
+    /// The AWS cloud controller manager, for clusters whose kubelets leave the initialization of nodes to it
+    /// ([`crate::guest::Initialization`]).
+    CloudController,
     /// In image `machine-config-operator` those that make the configuration of nodes, and their templates: the ignition
     /// server runs them.
     MachineConfig,
-    /// The same, and Karpenter: its nodes join with a taint, which is a part of that configuration.
+    /// Karpenter: its nodes join with a taint, which is a part of that configuration.
     Karpenter,
 }
 
@@ -79,19 +94,44 @@ pub enum OptionalPrograms {
 
 impl OptionalPrograms {
     /// The released programs among them.
-    pub(crate) fn binaries(self) -> &'static [Binary] {
+    pub(crate) fn binaries(self) -> impl Iterator<Item = Binary> {
+        self.images().iter().map(|image| image.binary)
+    }
+
+    fn images(self) -> &'static [Optional] {
         match self {
-            Self::None | Self::MachineConfig => &[],
-            Self::Karpenter => &[Binary::Karpenter],
+            Self::None => &[],
+            Self::CloudController | Self::MachineConfig => &[CLOUD_CONTROLLER],
+            Self::Karpenter => &[CLOUD_CONTROLLER, KARPENTER],
+        }
+    }
+
+    /// What initializes nodes of clusters on AWS.
+    pub(crate) fn initialization(self) -> Initialization {
+        match self {
+            Self::None => Initialization::Kubelet,
+            Self::CloudController | Self::MachineConfig | Self::Karpenter => {
+                Initialization::CloudController
+            }
         }
     }
 
     fn makes_configuration(self) -> bool {
         match self {
-            Self::None => false,
+            Self::None | Self::CloudController => false,
             Self::MachineConfig | Self::Karpenter => true,
         }
     }
+}
+
+/// An image of one released program, which only some payloads have.
+#[derive(Debug, Clone, Copy)]
+struct Optional {
+    binary: Binary,
+    /// The tag under which a release names it.
+    tag: &'static str,
+    /// Where the program is in it.
+    at: &'static str,
 }
 
 /// An image of real programs.
@@ -108,14 +148,14 @@ pub(super) async fn stand_in(progress: &Progress) -> Result<Archive> {
     stand_ins::image(&tool("stand-in", progress).await?, &definitions)
 }
 
-/// The image of Karpenter, in a payload that has it.
-pub(super) fn karpenter(binaries: &Binaries, programs: OptionalPrograms) -> Result<Option<Made>> {
-    if programs != OptionalPrograms::Karpenter {
-        return Ok(None);
-    }
-    let program = binaries.path(Binary::Karpenter)?;
-    let program = File::program(format!("{PROGRAMS}/karpenter"), program);
-    real("aws-karpenter-provider-aws", vec![program]).map(Some)
+/// The images of the programs that only this payload has.
+pub(super) fn optional(binaries: &Binaries, programs: OptionalPrograms) -> Result<Vec<Made>> {
+    let images = programs.images().iter();
+    let made = images.map(|&Optional { binary, tag, at }| {
+        let program = File::program(at, binaries.path(binary)?);
+        real(tag, vec![program])
+    });
+    made.collect()
 }
 
 /// Builds all images of real programs.

@@ -194,7 +194,8 @@ pub(super) fn image(program: &File, definitions: &Definitions) -> Result<Archive
     })
 }
 
-/// The tags of a release that lead to a stand-in, and what each runs when its component does not say.
+/// The tags of a release that lead to a stand-in unless its payload has the program, and what each runs when its component
+/// does not say.
 pub(super) fn tags() -> impl Iterator<Item = (&'static str, &'static str)> {
     let named = NAMED
         .iter()
