@@ -179,8 +179,10 @@ pub(crate) enum Soak {
     Tunnel,
     /// The whole lifecycle of a hosted cluster on nodes: workers join, run workloads, are scaled, repaired and upgraded,
     /// by replacement and in place; the control plane is upgraded; a pool is tagged, autoscaled, and loses a spot
-    /// instance; each kind of node configuration is changed; everything is destroyed. `cargo xtask test` runs the part
-    /// with scaling only, with private types. Requires Linux and root, and takes about an hour.
+    /// instance; each kind of node configuration is changed; everything is destroyed. The released AWS cloud controller
+    /// manager, which is built and takes minutes the first time, initializes nodes and makes load balancers.
+    /// `cargo xtask test` runs the part with scaling only, with private types and without that program. Requires Linux
+    /// and root, and takes about an hour.
     Life {
         /// The groups that its Cluster API objects are in.
         #[arg(long, value_enum, default_value_t = Types::Standard)]

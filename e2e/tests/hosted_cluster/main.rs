@@ -2,12 +2,16 @@
 //! and its behavior in between, when a worker fails, when everything gets another release, when a pool is tagged,
 //! autoscaled, or loses a spot instance, and when the configuration of nodes changes.
 //!
+//! Where nothing but scaling is tested, the AWS cloud controller manager is a stand-in, and kubelets initialize their nodes
+//! themselves; in all longer scenarios it is the released program.
+//!
 //! What it does in a stage is in [`testbed::hosted`] and in the modules beside. It is on private types, unless the variable
 //! `HYPERSHIFT_TYPES` says `standard` (`cargo xtask soak life`). It needs root; without it, it says so and does nothing.
 
 pub(crate) mod aggregated;
 pub(crate) mod autoscaled;
 pub(crate) mod break_glass;
+pub(crate) mod cloud_controller;
 mod configured;
 mod configured_files;
 mod configured_pools;
@@ -66,7 +70,7 @@ async fn scenario(fixture: &Fixture) -> Result<()> {
 async fn a_hosted_cluster_is_repaired_and_upgraded() -> Result<()> {
     let _turn = TURN.lock().await;
     let builder = NodeTestbed::builder("hosted-cluster-upgrade");
-    hosted::play(builder, repaired_and_upgraded).await
+    hosted::play_with_cloud_controller(builder, repaired_and_upgraded).await
 }
 
 async fn repaired_and_upgraded(fixture: &Fixture) -> Result<()> {
@@ -80,8 +84,12 @@ async fn repaired_and_upgraded(fixture: &Fixture) -> Result<()> {
     let guest = cluster.comes_up().await?;
     timeline::show(fixture, &cluster).await?;
     cluster.has_workers(&guest, WORKERS).await?;
+    cloud_controller::initializes_nodes(fixture, &guest).await?;
+    cloud_controller::deletes_the_node_of_an_ended_instance(fixture, &cluster, &guest, WORKERS)
+        .await?;
     repair::replaces_a_dead_worker(fixture, &cluster, &guest, WORKERS).await?;
     upgrade(fixture, &cluster, &guest).await?;
+    cloud_controller::initializes_nodes(fixture, &guest).await?;
     cluster.destroy().await
 }
 
@@ -90,7 +98,7 @@ async fn repaired_and_upgraded(fixture: &Fixture) -> Result<()> {
 async fn a_pool_is_tagged_autoscaled_and_interrupted() -> Result<()> {
     let _turn = TURN.lock().await;
     let builder = NodeTestbed::builder("hosted-cluster-pool");
-    hosted::play(builder, tagged_autoscaled_and_interrupted).await
+    hosted::play_with_cloud_controller(builder, tagged_autoscaled_and_interrupted).await
 }
 
 async fn tagged_autoscaled_and_interrupted(fixture: &Fixture) -> Result<()> {
@@ -124,7 +132,7 @@ async fn nodes_have_each_kind_of_configuration() -> Result<()> {
 async fn a_cluster_is_created_in_an_empty_account() -> Result<()> {
     let _turn = TURN.lock().await;
     let builder = NodeTestbed::builder("hosted-cluster-nothing");
-    hosted::play(builder, from_nothing::scenario).await
+    hosted::play_with_cloud_controller(builder, from_nothing::scenario).await
 }
 
 /// A pool of an older minor version joins; then all of the cluster gets a newer release.

@@ -7,7 +7,7 @@ use testbed::cloud::EC2;
 use testbed::conditions;
 
 use super::auto_node::{AutoNode, Machine};
-use crate::hosted_cluster::autoscaled;
+use crate::hosted_cluster::{autoscaled, cloud_controller};
 
 const REQUESTS: Resource<'_> =
     Resource::new("certificates.k8s.io/v1", "certificatesigningrequests");
@@ -29,6 +29,7 @@ pub(super) async fn come_and_go(auto_node: &AutoNode<'_>) -> Result<()> {
     let machine = auto_node.has_a_node(what, None).await?;
     auto_node.runs_pods(2).await?;
     guest.has_nodes(fixture, 2).await?;
+    cloud_controller::initializes_nodes(fixture, guest).await?;
     auto_node.counts(1).await?;
     was_approved(auto_node, &machine).await?;
     auto_node.scales_pods(0).await?;
