@@ -1,11 +1,11 @@
 //! The images of the containers of a backup Job: of the release and the annotations of the HostedCluster.
 //!
-//! They are those of the HostedCluster, for which the tenant policy decides who may choose them, and not those of the
+//! The control-plane-operator is that of the administrator, if this operator has one. Otherwise, they are those of the HostedCluster, for which the tenant policy decides who may choose them, and not those of the
 //! HostedControlPlane, to which programs of the control plane write.
 
 use k8s_openapi::api::core::v1::Secret;
 use payload::operator_image::{Labels, Question, candidate, operated_image, released_labels};
-use payload::{Mirrors, PullSecret, pull_secret};
+use payload::{Mirrors, PullSecret, Release, Releases, pull_secret};
 use support::error::chain;
 
 use super::job::Images;
@@ -65,26 +65,41 @@ async fn of_release(
     let releases = releases.with_mirrors(&mirrors);
     let release = releases.get(operated_image(hosted), pull_secret).await;
     let release = release.map_err(|error| NoImages::of(&error))?;
-    let question = Question {
-        cluster: hosted,
-        capi_types: cluster.types,
-        release: Some(&*release),
-        images: &ctx.images.operator,
+    let operator = match &ctx.images.operator.fallback {
+        // The administrator's image needs no trust in the release.
+        Some(image) => image.clone(),
+        None => of_operator(cluster, &release, &releases, pull_secret, ctx).await?,
     };
-    let labels = match released_labels(&question, &releases, pull_secret).await {
-        Ok(labels) => Labels::Read(labels.unwrap_or_default()),
-        Err(error) if error.is_transient() => return Err(NoImages::of(&error)),
-        Err(error) => Labels::Unreadable(chain(&error)),
-    };
-    let operator = candidate(&question).and_then(|it| it.settled(&labels));
-    let operator = operator.map_err(|unfit| {
-        NoImages::Failed(format!("no image of the control-plane-operator: {unfit}"))
-    })?;
     let etcd = release.component(ETCD);
     let etcd = etcd.map_err(|missing| NoImages::Failed(missing.to_string()))?;
     Ok(Images {
         operator,
         etcd: etcd.to_owned(),
+    })
+}
+
+/// The image of the control-plane-operator, as in the control plane.
+async fn of_operator(
+    cluster: &Cluster,
+    release: &Release,
+    releases: &Releases,
+    pull_secret: &PullSecret,
+    ctx: &Context,
+) -> Result<String, NoImages> {
+    let question = Question {
+        cluster: &cluster.cluster,
+        capi_types: cluster.types,
+        release: Some(release),
+        images: &ctx.images.operator,
+    };
+    let labels = match released_labels(&question, releases, pull_secret).await {
+        Ok(labels) => Labels::Read(labels.unwrap_or_default()),
+        Err(error) if error.is_transient() => return Err(NoImages::of(&error)),
+        Err(error) => Labels::Unreadable(chain(&error)),
+    };
+    let image = candidate(&question).and_then(|it| it.settled(&labels));
+    image.map_err(|unfit| {
+        NoImages::Failed(format!("no image of the control-plane-operator: {unfit}"))
     })
 }
 

@@ -135,7 +135,7 @@ impl Manifest {
 mod tests {
     use super::*;
 
-    /// Check T01: the service account is shared, so what it may do in a namespace names its objects.
+    /// Check T27: the service account is shared, so what it may do in a namespace names its objects.
     #[test]
     fn access_is_limited_to_one_control_plane() {
         let [role, binding, policy] = access("clusters-one", "clusters/one", "hypershift");

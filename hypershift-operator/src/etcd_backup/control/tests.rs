@@ -220,7 +220,7 @@ async fn reconcile(
     result
 }
 
-/// Check T01: who may create HCPEtcdBackups in a namespace does not decide whose control plane is there.
+/// Check T27: who may create HCPEtcdBackups in a namespace does not decide whose control plane is there.
 #[tokio::test]
 async fn a_backup_belongs_to_the_owner_of_its_namespace() {
     let found = |owner: &str| Expect::get(NAMESPACE).answer(owned_by(owner));
@@ -475,7 +475,7 @@ async fn a_backup_that_was_deleted_leaves_no_access() {
     assert_eq!(result.unwrap(), Action::await_change());
 }
 
-/// Check T01: an object of another HostedCluster is not written.
+/// Check T27: an object of another HostedCluster is not written.
 #[tokio::test]
 async fn a_job_is_created_after_what_it_needs() {
     let ok = |path: &str| Answer::ok(&named(path.rsplit('/').next().unwrap(), "u"));

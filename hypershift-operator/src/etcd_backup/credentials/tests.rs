@@ -42,7 +42,7 @@ fn consumers(list: &str) -> Value {
     json!({ "annotations": { CONSUMERS: list } })
 }
 
-/// Check T01.
+/// Check T27.
 #[test]
 fn only_secrets_that_name_the_cluster_or_its_namespace_are_used() {
     let copy = json!({ "labels": { SHARED: "true" } });
@@ -88,7 +88,7 @@ fn only_secrets_that_name_the_cluster_or_its_namespace_are_used() {
     }
 }
 
-/// Check T01.
+/// Check T27.
 #[test]
 fn a_forbidden_secret_is_reported_like_a_missing_one() {
     let foreign = secret(&consumers("clusters-x"), &[(FILE, "[default]")]);

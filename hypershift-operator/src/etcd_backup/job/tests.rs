@@ -147,7 +147,7 @@ fn access_matches_its_golden_file() {
     golden("access", &objects);
 }
 
-/// Check T05.
+/// Check T27.
 #[test]
 fn pods_comply_with_the_restricted_standard() {
     for (name, storage, credentials) in modes() {
@@ -157,7 +157,7 @@ fn pods_comply_with_the_restricted_standard() {
     }
 }
 
-/// Check T01: the image of etcd comes from the release, which an author chooses.
+/// Check T27: the image of etcd comes from the release, which an author chooses.
 #[test]
 fn containers_have_only_the_credentials_that_they_need() {
     for (name, storage, credentials) in modes() {
@@ -180,7 +180,7 @@ fn containers_have_only_the_credentials_that_they_need() {
     }
 }
 
-/// Check T01: no value of an HCPEtcdBackup becomes a flag of its own, even one that the CRD would reject.
+/// Check T27: no value of an HCPEtcdBackup becomes a flag of its own, even one that the CRD would reject.
 #[test]
 fn values_are_parts_of_their_flags() {
     let mut storage = s3();
