@@ -1,7 +1,8 @@
-//! The images of the containers of a backup Job: of the release and the annotations of the HostedCluster.
+//! The images of the containers of a backup Job: of this operator, of the release, and of the annotations of the HostedCluster.
 //!
-//! The control-plane-operator is that of the administrator, if this operator has one. Otherwise, they are those of the HostedCluster, for which the tenant policy decides who may choose them, and not those of the
-//! HostedControlPlane, to which programs of the control plane write.
+//! The administrator may choose the control-plane-operator. Otherwise, the images are those of the HostedCluster, for which
+//! the tenant policy decides who may choose them, and not those of the HostedControlPlane, to which programs of the control
+//! plane write.
 
 use k8s_openapi::api::core::v1::Secret;
 use payload::operator_image::{Labels, Question, candidate, operated_image, released_labels};
