@@ -224,8 +224,10 @@ pub(crate) fn region(
     })
 }
 
+/// Links are not followed: in a backup Job, the container before this one runs another image, and has none of the
+/// credentials that a link could lead to.
 fn check_file(path: &Path) -> Result<(), Usage> {
-    match std::fs::metadata(path) {
+    match std::fs::symlink_metadata(path) {
         Ok(file) if file.is_file() && file.len() > 0 => Ok(()),
         Ok(_) => Err(usage(&format!(
             "--snapshot-path {} is not a file with a snapshot",
@@ -381,6 +383,20 @@ mod tests {
         );
         let code = format!("{:?}", exit_code(error.as_ref()));
         assert_eq!(code, format!("{:?}", std::process::ExitCode::from(64)));
+    }
+
+    /// Check T27.
+    #[test]
+    fn a_snapshot_is_a_file_and_no_link() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, link) = (directory.path().join("a"), directory.path().join("b"));
+        std::fs::write(&file, "a snapshot").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        assert!(check_file(&file).is_ok());
+        for path in [link.as_path(), directory.path()] {
+            let error = check_file(path).unwrap_err().to_string();
+            assert!(error.contains("is not a file with a snapshot"), "{error}");
+        }
     }
 
     #[test]

@@ -317,6 +317,9 @@ pub struct RunArgs {
     /// Capacity of machines.
     #[command(flatten, next_help_heading = "Scale from zero")]
     pub scale_from_zero: ScaleFromZeroArgs,
+    /// Backups of etcd.
+    #[command(flatten, next_help_heading = "Backups of etcd")]
+    pub etcd_backups: EtcdBackupArgs,
     /// Images and registries.
     #[command(flatten, next_help_heading = "Images")]
     pub images: ImageArgs,
@@ -379,6 +382,34 @@ pub struct OidcStorageArgs {
     /// File with the credentials for it: a shared credentials file whose default profile may put, get and delete objects.
     #[arg(long, value_name = "FILE")]
     pub oidc_storage_provider_s3_credentials: Option<PathBuf>,
+}
+
+/// How HCPEtcdBackups of the technology preview are carried out.
+#[derive(Debug, Args)]
+pub struct EtcdBackupArgs {
+    /// Succeeded HCPEtcdBackups to keep for each hosted cluster: older ones are deleted, but not what they stored. 0 or less
+    /// keeps all.
+    #[arg(
+        long,
+        value_name = "N",
+        env = "ETCD_BACKUP_MAX_COUNT",
+        default_value_t = 5,
+        allow_negative_numbers = true
+    )]
+    pub etcd_backup_max_count: i64,
+    /// Let backups of all hosted clusters use each Secret of the operator's namespace that has the label
+    /// hypershift.openshift.io/etcd-backup=true, as the copies of the OADP plugin have. For management clusters with a single
+    /// tenant. Without it, the annotation hypershift.openshift.io/etcd-backup-consumers of a Secret lists who may use it.
+    #[arg(
+        long,
+        value_name = "BOOL",
+        env = "ETCD_BACKUP_SHARED_CREDENTIALS",
+        default_value_t = false,
+        action = clap::ArgAction::Set,
+        num_args = 0..=1,
+        default_missing_value = "true"
+    )]
+    pub etcd_backup_shared_credentials: bool,
 }
 
 /// How the capacity of a machine is known before there is one.

@@ -17,7 +17,7 @@ use support::azure_resources::Group;
 use support::google_resources::Region;
 use support::lease;
 
-use crate::args::{ImageArgs, OidcStorageArgs, RunArgs};
+use crate::args::{EtcdBackupArgs, ImageArgs, OidcStorageArgs, RunArgs};
 use crate::error::Fatal;
 pub(crate) use scale_from_zero::ScaleFromZero;
 
@@ -41,6 +41,7 @@ pub(crate) struct Config {
     pub(crate) drain: Duration,
     pub(crate) groups: GroupTable,
     pub(crate) migration: MigrationSettings,
+    pub(crate) etcd_backups: EtcdBackups,
     pub(crate) lease: lease::Settings,
     pub(crate) leader_elect: bool,
 }
@@ -54,6 +55,17 @@ pub(crate) struct MigrationSettings {
     pub(crate) health_window: Duration,
     /// The groups that are moved.
     pub(crate) groups: GroupTable,
+}
+
+/// How HCPEtcdBackups are carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EtcdBackups {
+    /// The operator's own namespace, which has the Jobs and the Secrets with credentials.
+    pub(crate) namespace: String,
+    /// Succeeded backups to keep for each hosted cluster; `None` keeps all.
+    pub(crate) max_count: Option<usize>,
+    /// Whether all hosted clusters may use the Secrets that are labelled for backups.
+    pub(crate) shares_credentials: bool,
 }
 
 /// Images that this operator selects, and other settings that it passes to control planes.
@@ -178,6 +190,7 @@ impl Config {
                     &args.azure_private_link.azure_cloud_name,
                 )?,
             },
+            etcd_backups: etcd_backups(&args.etcd_backups, &args.namespace),
             releases: args.images.releases.options().map_err(Fatal::file)?,
             drain: args.drain_timeout.0,
             migration: MigrationSettings {
@@ -207,6 +220,19 @@ fn images(args: &ImageArgs) -> Result<Images, Fatal> {
         overrides: Overrides::new(args.releases.registry_overrides.clone()),
         insecure: args.releases.registries.insecure_registries.clone(),
     })
+}
+
+fn etcd_backups(args: &EtcdBackupArgs, namespace: &str) -> EtcdBackups {
+    let EtcdBackupArgs {
+        etcd_backup_max_count,
+        etcd_backup_shared_credentials,
+    } = args;
+    let count = usize::try_from(*etcd_backup_max_count).ok();
+    EtcdBackups {
+        namespace: namespace.to_owned(),
+        max_count: count.filter(|count| *count > 0),
+        shares_credentials: *etcd_backup_shared_credentials,
+    }
 }
 
 /// A flag that is given and not empty: environments set variables to nothing.
@@ -339,6 +365,31 @@ mod tests {
         let version = "4.14.9".parse().unwrap();
         fs::remove_file(&path).unwrap();
         assert!(table.image(PlatformType::Aws, &version).is_some());
+    }
+
+    #[test]
+    fn backups_are_kept_as_flags_say() {
+        for (flag, count, shares) in [
+            ("--scope=all", Some(5), false),
+            ("--etcd-backup-max-count=1", Some(1), false),
+            ("--etcd-backup-max-count=0", None, false),
+            ("--etcd-backup-max-count=-1", None, false),
+            ("--etcd-backup-shared-credentials", Some(5), true),
+            ("--etcd-backup-shared-credentials=false", Some(5), false),
+        ] {
+            let flags = if flag == "--scope=all" {
+                vec![flag]
+            } else {
+                vec!["--scope=all", flag]
+            };
+            let found = config(&flags).unwrap().etcd_backups;
+            let expected = EtcdBackups {
+                namespace: "hypershift".to_owned(),
+                max_count: count,
+                shares_credentials: shares,
+            };
+            assert_eq!(found, expected, "{flag}");
+        }
     }
 
     #[test]

@@ -26,7 +26,7 @@ use support::reconcile::is_missing;
 use crate::cache::Cache;
 use crate::cluster_ref::{Id, protocol, resource};
 use crate::cluster_states::ClusterStates;
-use crate::config::{Cloud, Config, Images};
+use crate::config::{Cloud, Config, EtcdBackups, Images};
 use crate::control_plane_namespace::Namespace;
 use crate::error::Error;
 use crate::in_flight::InFlight;
@@ -59,6 +59,8 @@ pub(crate) struct Context {
     pub(crate) images: Images,
     /// Cloud settings of this operator.
     pub(crate) cloud: Cloud,
+    /// How backups of etcd are made.
+    pub(crate) etcd_backups: EtcdBackups,
     /// Reads releases. It outlives the term: what was read once is not read again.
     pub(crate) releases: Releases,
     /// How often a hosted cluster is gone through in which nothing happens.
@@ -108,6 +110,7 @@ impl Context {
             cloud: config.cloud.clone(),
             capacity: config.cloud.scale_from_zero.as_ref().map(Provider::new),
             oidc: config.cloud.oidc.clone().map(oidc::Store::new),
+            etcd_backups: config.etcd_backups.clone(),
             releases,
             review: config.review,
             management: management::Cache::default(),

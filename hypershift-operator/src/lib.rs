@@ -18,6 +18,7 @@
 //! - `conversion`: renews the certificate of the conversion webhook.
 //! - `private_link`: VPC endpoint services, private link services and service attachments, by which clusters reach their
 //!   control plane privately.
+//! - `etcd_backup`: HCPEtcdBackups of the technology preview: Jobs that store snapshots of etcd.
 //! - `migration`: moves clusters from standard to private types, one after the other.
 //! - `karpenter_operator`: the program in control planes with AutoNode, which has Karpenter make nodes; `karpenter_crds` has
 //!   the kinds of Karpenter.
@@ -37,6 +38,7 @@ mod control_plane_namespace;
 mod conversion;
 mod desired;
 pub mod error;
+mod etcd_backup;
 mod evaluation;
 mod events;
 mod facts;

@@ -29,7 +29,8 @@ use crate::fleet_metrics::{self, FleetMetrics};
 use crate::metrics::{Metrics, PREFIX, ReleaseCache};
 use crate::migration::Migrations;
 use crate::{
-    control, conversion, migration, node_pool, private_link, resync, startup, supported_versions,
+    control, conversion, etcd_backup, migration, node_pool, private_link, resync, startup,
+    supported_versions,
 };
 
 /// The user agent, which the API server's audit log records.
@@ -192,6 +193,7 @@ impl Operator {
             resync::run(&ctx, &migrations, sender, period, &scan, drain.clone()).boxed_local(),
             node_pool::run(Arc::clone(&ctx), writers.pools, &pools, drain.clone()).boxed_local(),
             private_link::run(Arc::clone(&ctx), drain.clone()).boxed_local(),
+            etcd_backup::run(&ctx, drain.clone()).boxed_local(),
             observe_groups(&ctx, drain.clone()).boxed_local(),
             fleet_metrics::run(&ctx, &self.fleet_metrics, drain.clone()).boxed_local(),
             migration::run(&ctx, &migrations, drain.clone()).boxed_local(),

@@ -52,6 +52,8 @@ impl Fixture {
             // `hypershift install --private-platform GCP` sets these two.
             .with_flag("gcp-project", "management-1")
             .with_flag("gcp-region", REGION)
+            // A second backup replaces the first one.
+            .with_flag("etcd-backup-max-count", "1")
             // `hypershift install --tech-preview-no-upgrade` sets it.
             .with_variable(FEATURE_SET_ENV, FeatureSet::TechPreviewNoUpgrade.name());
         Ok(Self {

@@ -11,8 +11,8 @@ use crate::hosted_clusters_api::control_plane;
 use crate::hosted_clusters_api::expect::{fields, is, is_managed, is_true, named};
 use crate::hosted_clusters_api::other_platforms::destroyed;
 use crate::hosted_clusters_preview::fixture::{Fixture, REGION};
-use crate::hosted_clusters_preview::pools;
 use crate::hosted_clusters_preview::provider::Provider;
+use crate::hosted_clusters_preview::{etcd_backup, pools};
 
 const INFRASTRUCTURE: &str = "infrastructure.cluster.hypershift.openshift.io/v1beta1";
 const GOOGLE_CLUSTERS: Resource<'_> = Resource::new(INFRASTRUCTURE, "gcpclusters");
@@ -77,6 +77,9 @@ pub(crate) async fn lives(admin: &ApiClient, fixture: &Fixture) -> Result<()> {
     provider_is_made(cluster, admin)
         .await
         .context("the provider")?;
+    etcd_backup::are_made(cluster, admin)
+        .await
+        .context("backups")?;
     machines_are_made(cluster, admin)
         .await
         .context("machines")?;

@@ -1,10 +1,11 @@
 //! Hosted clusters and node pools on the platforms of the technology preview, OpenStack and Google Cloud, and on IBM Cloud:
 //! what the operator of an installation with the technology preview makes for Cluster API, field by field, what it refuses,
-//! and that nothing is left.
+//! and that nothing is left. One of them is backed up.
 //!
 //! No provider and no cloud is here: what they would report is not waited for, and finalizers of a provider are set and
 //! removed by the test. What `hcp` creates and destroys on Google Cloud is in a fake.
 
+mod etcd_backup;
 mod fixture;
 mod google_cloud;
 mod google_cloud_from_nothing;

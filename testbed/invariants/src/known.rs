@@ -81,8 +81,9 @@ const OF_CONTROL_PLANES: [&str; 75] = [
     "shared-resource-csi-driver-operator",
 ];
 /// What an installation of the operators creates.
-const OF_OPERATORS: [&str; 6] = [
+const OF_OPERATORS: [&str; 7] = [
     "capi-conversion-webhook-shim",
+    "etcd-backup",
     "external-dns",
     "hypershift-operator",
     "operator",

@@ -85,6 +85,11 @@ pub const ELSEWHERE: &[Elsewhere] = &[
     preview(STANDARD, "openstackmachinetemplates"),
     preview(STANDARD, "openstackservers"),
     preview("openstack.k-orc.cloud", "images"),
+    preview("hypershift.openshift.io", "hcpetcdbackups"),
+    preview("hypershift.openshift.io", "hcpetcdbackups/status"),
+    preview("apps", "statefulsets"),
+    preview("batch", "jobs"),
+    preview("", "pods"),
 ];
 
 /// Rights that nothing on the testbed uses, with the reason.
@@ -144,6 +149,8 @@ pub const UNPROVEN: &[Unproven] = &[
     verbs(&["delete"], "roles"),
     // Read only while its watch is not in sync.
     verbs(&["get"], "clusters"),
+    // Read only if it exists already: a response was lost.
+    verbs(&["get"], "jobs"),
     // Migrations: the role that the operator gives itself for the time of one.
     Unproven {
         name: Some("private-capi-migration"),

@@ -42,7 +42,7 @@ const LAYERS: [&[&str]; 12] = [
         "handover",
         "legacy",
     ],
-    &["private_link"],
+    &["etcd_backup", "private_link"],
     &["hosted_cluster", "node_pool"],
     &["control", "karpenter_operator", "migration", "startup"],
     &["resync"],
