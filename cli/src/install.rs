@@ -12,6 +12,7 @@ pub mod conversion;
 mod crds;
 mod difference;
 pub(crate) mod display;
+mod external_dns;
 mod ground;
 mod images;
 pub(crate) mod kind;

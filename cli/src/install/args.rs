@@ -131,6 +131,10 @@ pub(super) struct OptionArgs {
     #[command(flatten)]
     pub(super) oidc_storage: super::oidc::OidcStorageArgs,
 
+    /// Host names of hosted clusters.
+    #[command(flatten)]
+    pub(super) external_dns: super::external_dns::ExternalDnsArgs,
+
     /// Private links.
     #[command(flatten)]
     pub(super) private_links: super::private_links::PrivateLinkArgs,
@@ -230,6 +234,10 @@ pub(crate) enum Assumption {
     Console,
     /// HostedClusters whose Cluster API objects are in the standard groups
     Legacy,
+    /// OpenShift's Routes, whose host names ExternalDNS publishes
+    Routes,
+    /// DNSEndpoints of ExternalDNS, which delegate zones on Google Cloud
+    DnsEndpoints,
 }
 
 /// When the kubelet pulls images.

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::args::{MetricsSet, OptionArgs, Platform, PlatformMonitoring, PullPolicy};
 use super::conversion::Setup;
 use super::crds::Source;
+use super::external_dns::ExternalDns;
 use super::images::{self, Needed};
 use super::oidc::OidcStorage;
 use super::private_links::PrivateLinks;
@@ -34,6 +35,7 @@ pub(crate) struct Options {
     /// Variables by which the operators know the managed service that they are part of.
     pub(crate) managed_service: Vec<(&'static str, String)>,
     pub(crate) oidc_storage: Option<OidcStorage>,
+    pub(crate) external_dns: Option<ExternalDns>,
     pub(crate) private_links: Option<PrivateLinks>,
     pub(crate) scale_from_zero: Option<ScaleFromZero>,
     pub(crate) environment: Vec<(String, String)>,
@@ -107,6 +109,9 @@ impl Options {
                 .resolve(args.managed_service.is_given())?,
             managed_service: args.managed_service.resolve()?,
             oidc_storage: args.oidc_storage.resolve()?,
+            external_dns: args
+                .external_dns
+                .resolve(|image| overridden(image, &overrides))?,
             scale_from_zero: args.scale_from_zero.resolve()?,
             environment: pairs(
                 &args.additional_operator_env_vars,

@@ -5,6 +5,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::args::{Outputs, PlatformMonitoring};
+use super::external_dns::{self, DnsSurroundings};
 use super::kind::Kind;
 use super::object::Object;
 use super::options::{Options, Types};
@@ -22,6 +23,8 @@ pub(crate) struct Surroundings {
     pub(crate) legacy: Vec<String>,
     /// What the tenant policy does unless a flag says otherwise.
     pub(crate) tenant_policy: tenant_policy::Mode,
+    /// What ExternalDNS depends on, where it is wanted.
+    pub(crate) dns: DnsSurroundings,
 }
 
 /// CRDs by where they come from.
@@ -73,6 +76,7 @@ impl Plan {
         if outputs.resources() {
             plan.add_ground(options);
             plan.add_monitoring(options, surroundings)?;
+            plan.add_external_dns(options, surroundings)?;
             plan.add_tenant_policy(options, surroundings);
             plan.objects
                 .extend(cluster_policies::objects(&options.namespace));
@@ -164,6 +168,25 @@ impl Plan {
             self.objects.push(monitoring::dashboard());
         } else {
             self.leave_out("the dashboard", "this cluster has no OpenShift console");
+        }
+        Ok(())
+    }
+
+    fn add_external_dns(
+        &mut self,
+        options: &Options,
+        surroundings: &Surroundings,
+    ) -> anyhow::Result<()> {
+        let Some(external_dns) = &options.external_dns else {
+            return Ok(());
+        };
+        let Surroundings {
+            monitoring, dns, ..
+        } = surroundings;
+        let objects = external_dns::objects(external_dns, options, dns, *monitoring)?;
+        self.objects.extend(objects);
+        for (what, why) in external_dns.left_out(dns) {
+            self.leave_out(what, why);
         }
         Ok(())
     }

@@ -62,6 +62,8 @@ fn surroundings(assumed: &[Assumption]) -> Surroundings {
             Assumption::Monitoring => surroundings.monitoring = true,
             Assumption::Console => surroundings.console = true,
             Assumption::Legacy => surroundings.legacy.push("assumed".to_owned()),
+            Assumption::Routes => surroundings.dns.routes = true,
+            Assumption::DnsEndpoints => surroundings.dns.endpoints = true,
         }
     }
     surroundings

@@ -37,7 +37,8 @@ const TRUST_BUNDLE_PATH: &str = "/etc/pki/user-ca-bundle";
 const OVERRIDES_PATH: &str = "/etc/hypershift/control-plane-operator-overrides";
 /// Annotation of pods: which table they were started with.
 const OVERRIDES_HASH: &str = "hypershift.openshift.io/control-plane-operator-overrides-hash";
-const OPERATOR_PRIORITY: &str = "hypershift-operator";
+/// Priority class of what all hosted clusters need.
+pub(crate) const OPERATOR_PRIORITY: &str = "hypershift-operator";
 
 /// One of the operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
