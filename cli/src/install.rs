@@ -4,6 +4,7 @@
 //! what they change. `observe` reads, `run` writes, and nothing is written before every check has passed. Every write is
 //! a server-side apply, so that an interrupted run can be repeated.
 
+mod admin_rbac;
 mod args;
 mod aws_role;
 pub(crate) mod cluster;

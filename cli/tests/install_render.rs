@@ -178,6 +178,7 @@ fn all_options() {
         "--additional-operator-env-vars=HTTPS_PROXY=http://proxy.example.com:3128,METRICS_SET=All",
         "--platform-monitoring=OperatorOnly",
         "--monitoring-dashboards",
+        "--enable-admin-rbac-generation",
         "--private-platform=AWS",
         "--aws-private-region=eu-west-1",
         "--aws-private-role-arn=arn:aws:iam::123456789012:role/private-links",

@@ -30,6 +30,7 @@ pub(super) enum Verb {
 
 /// What is installed.
 #[derive(Debug, Clone, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(super) struct OptionArgs {
     /// Namespace of the operator
     #[arg(long, global = true, value_name = "NAME", default_value = "hypershift")]
@@ -118,6 +119,11 @@ pub(super) struct OptionArgs {
     /// Repositories that release images of these authors must come from [default: any]
     #[arg(long, global = true, value_name = "REPOSITORY", value_delimiter = ',')]
     pub(super) tenant_release_images: Vec<String>,
+
+    /// Install roles for those who manage hosted clusters (service account and group hypershift-client) and for those who
+    /// look at them (group hypershift-readers)
+    #[arg(long, global = true)]
+    pub(super) enable_admin_rbac_generation: bool,
 
     /// Install the API and the operator with the technology preview: Google Cloud, OpenStack and more. It cannot be upgraded
     #[arg(long, global = true)]

@@ -42,6 +42,8 @@ pub(crate) struct Options {
     pub(crate) platform_monitoring: PlatformMonitoring,
     pub(crate) metrics_set: MetricsSet,
     pub(crate) dashboards: bool,
+    /// Whether there are roles of clients and readers.
+    pub(crate) admin_rbac: bool,
     /// What the tenant policy does, if a flag says so.
     pub(crate) tenant_policy: Option<Mode>,
     pub(crate) tenant_release_images: ReleaseImages,
@@ -120,6 +122,7 @@ impl Options {
             platform_monitoring: args.platform_monitoring,
             metrics_set: args.metrics_set,
             dashboards: args.monitoring_dashboards,
+            admin_rbac: args.enable_admin_rbac_generation,
             tenant_policy: args.tenant_policy,
             tenant_release_images: ReleaseImages::parse(&args.tenant_release_images)?,
         })

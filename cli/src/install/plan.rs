@@ -10,7 +10,7 @@ use super::kind::Kind;
 use super::object::Object;
 use super::options::{Options, Types};
 use super::workload::{self, Operator};
-use super::{cluster_policies, conversion, ground, monitoring, rbac, tenant_policy};
+use super::{admin_rbac, cluster_policies, conversion, ground, monitoring, rbac, tenant_policy};
 
 /// What the objects depend on, as far as the cluster decides it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -207,6 +207,10 @@ impl Plan {
 
     fn add_operators(&mut self, options: &Options, surroundings: &Surroundings) {
         self.objects.push(rbac::pki_operator(&options.namespace));
+        if options.admin_rbac {
+            let objects = admin_rbac::objects(&options.namespace, &options.types);
+            self.objects.extend(objects);
+        }
         for operator in Operator::ALL {
             if operator == Operator::Legacy && !self.wants_legacy(options, surroundings) {
                 continue;
