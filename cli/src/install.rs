@@ -15,6 +15,7 @@ mod difference;
 pub(crate) mod display;
 mod external_dns;
 mod ground;
+mod image_refs;
 mod images;
 pub(crate) mod kind;
 mod managed_service;

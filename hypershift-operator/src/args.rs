@@ -416,6 +416,12 @@ pub struct ImageArgs {
     /// Images of the control-plane-operator.
     #[command(flatten)]
     pub operator: OperatorImageArgs,
+    /// Image of Cluster API's core controllers, in place of the one of the release.
+    #[arg(long, value_name = "IMAGE", env = "IMAGE_CLUSTER_API")]
+    pub cluster_api_image: Option<String>,
+    /// Image of the Cluster API provider for AWS, in place of the one of the release.
+    #[arg(long, value_name = "IMAGE", env = "IMAGE_AWS_CAPI_PROVIDER")]
+    pub aws_capi_provider_image: Option<String>,
     /// Image of the Cluster API provider for Azure, in place of the one of the release.
     #[arg(long, value_name = "IMAGE", env = "IMAGE_AZURE_CAPI_PROVIDER")]
     pub azure_capi_provider_image: Option<String>,
@@ -434,6 +440,13 @@ pub struct ImageArgs {
     /// Image of the Cluster API provider for OpenStack, in place of the one of the release.
     #[arg(long, value_name = "IMAGE", env = "IMAGE_OPENSTACK_CAPI_PROVIDER")]
     pub openstack_capi_provider_image: Option<String>,
+    /// Image of the controllers of OpenStack's images, in place of the one of the release.
+    #[arg(
+        long,
+        value_name = "IMAGE",
+        env = "IMAGE_OPENSTACK_RESOURCE_CONTROLLER"
+    )]
+    pub openstack_resource_controller_image: Option<String>,
     /// Registries.
     #[command(flatten)]
     pub releases: ReleaseArgs,

@@ -65,6 +65,10 @@ pub(crate) struct Images {
     pub(crate) own: Option<String>,
     /// The control-plane-operator, where the release's cannot be run.
     pub(crate) operator: OperatorImages,
+    /// Cluster API's core controllers, in place of the release's.
+    pub(crate) cluster_api: Option<String>,
+    /// Cluster API's provider for AWS, in place of the release's.
+    pub(crate) aws_provider: Option<String>,
     /// Cluster API's provider for Azure, in place of the release's.
     pub(crate) azure_provider: Option<String>,
     /// Cluster API's provider for Agent.
@@ -77,6 +81,8 @@ pub(crate) struct Images {
     pub(crate) gcp_provider: Option<String>,
     /// Cluster API's provider for OpenStack, in place of the release's.
     pub(crate) openstack_provider: Option<String>,
+    /// Controllers of OpenStack's images, in place of the release's.
+    pub(crate) resource_controller: Option<String>,
     /// Which metrics of control planes are collected, where a cluster does not say so itself.
     pub(crate) metrics_set: Option<MetricsSet>,
     /// Registries that are replaced by others.
@@ -197,12 +203,15 @@ fn images(args: &ImageArgs) -> Result<Images, Fatal> {
         capi_proxy: args.capi_proxy_image.clone(),
         own: given(args.hypershift_operator_image.as_ref()),
         operator: args.operator.images().map_err(Fatal::file)?,
+        cluster_api: given(args.cluster_api_image.as_ref()),
+        aws_provider: given(args.aws_capi_provider_image.as_ref()),
         azure_provider: args.azure_capi_provider_image.clone(),
         agent_provider: args.agent_capi_provider_image.clone(),
         kubevirt_provider: args.kubevirt_capi_provider_image.clone(),
         power_vs_provider: args.powervs_capi_provider_image.clone(),
         gcp_provider: args.gcp_capi_provider_image.clone(),
         openstack_provider: args.openstack_capi_provider_image.clone(),
+        resource_controller: given(args.openstack_resource_controller_image.as_ref()),
         metrics_set: None,
         overrides: Overrides::new(args.releases.registry_overrides.clone()),
         insecure: args.releases.registries.insecure_registries.clone(),

@@ -53,6 +53,16 @@ pub(super) struct OptionArgs {
     #[arg(long, global = true, value_name = "IMAGE", env = "CAPI_PROXY_IMAGE")]
     pub(super) capi_proxy_image: Option<String>,
 
+    /// File with images, in place of --hypershift-image: an ImageStream in YAML or JSON whose tags are hypershift-operator,
+    /// capi-proxy, external-dns, cluster-api, cluster-api-provider-aws and so on. Other tags have no effect
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        conflicts_with = "hypershift_image"
+    )]
+    pub(super) image_refs: Option<PathBuf>,
+
     /// When the kubelet pulls images
     #[arg(long, global = true, value_enum, default_value_t = PullPolicy::IfNotPresent)]
     pub(super) image_pull_policy: PullPolicy,
@@ -69,6 +79,10 @@ pub(super) struct OptionArgs {
     /// Replicas of each operator; one of them is the leader
     #[arg(long, global = true, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=5))]
     pub(super) replicas: u8,
+
+    /// Install the operators without pods, so that a process on a workstation can act in their place
+    #[arg(long, global = true, conflicts_with = "replicas")]
+    pub(super) development: bool,
 
     /// File with the pull secret of the operator's images (.dockerconfigjson)
     #[arg(long, global = true, value_name = "FILE")]
@@ -182,6 +196,10 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set,
         num_args = 0..=1, default_missing_value = "true")]
     pub(super) wait_until_available: bool,
+
+    /// Wait until the API server serves the CRDs, which is always done
+    #[arg(long)]
+    pub(super) wait_until_crds_established: bool,
 
     /// Time limit for CRDs to be served, and again for Deployments to become available
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = time)]

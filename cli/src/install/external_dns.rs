@@ -90,7 +90,7 @@ pub(super) struct ExternalDnsArgs {
     #[arg(long, global = true, value_name = "ID")]
     external_dns_google_project: Option<String>,
 
-    /// Image of ExternalDNS; no release of this command has one
+    /// Image of ExternalDNS [default: the one of --image-refs; no release of this command has one]
     #[arg(long, global = true, value_name = "IMAGE")]
     external_dns_image: Option<String>,
 
@@ -152,9 +152,11 @@ pub(crate) struct DnsSurroundings {
 // === impl ExternalDnsArgs ===
 
 impl ExternalDnsArgs {
-    /// Checks the flags and reads the file. `overridden` takes an image to where it is mirrored.
+    /// Checks the flags and reads the file. `listed` is the image of a list of images, and `overridden` takes an image to
+    /// where it is mirrored.
     pub(super) fn resolve(
         &self,
+        listed: Option<&str>,
         overridden: impl Fn(&str) -> String,
     ) -> anyhow::Result<Option<ExternalDns>> {
         let Some(provider) = self.external_dns_provider else {
@@ -171,7 +173,7 @@ impl ExternalDnsArgs {
         if let Some(owner) = &self.external_dns_txt_owner_id {
             check_owner(owner)?;
         }
-        let Some(image) = self.external_dns_image.as_deref() else {
+        let Some(image) = self.external_dns_image.as_deref().or(listed) else {
             return refused(format!(
                 "{PROVIDER} needs {IMAGE}: no release of this command has an image of ExternalDNS"
             ));

@@ -11,6 +11,7 @@ use super::args::{MetricsSet, OptionArgs, Platform, PlatformMonitoring, PullPoli
 use super::conversion::Setup;
 use super::crds::Source;
 use super::external_dns::ExternalDns;
+use super::image_refs::{self, ImageRefs};
 use super::images::{self, Needed};
 use super::oidc::OidcStorage;
 use super::private_links::PrivateLinks;
@@ -24,7 +25,10 @@ pub(crate) struct Options {
     pub(crate) namespace: String,
     pub(crate) types: Types,
     pub(crate) operator_image: String,
+    /// Variables of the operators for images of control planes.
+    pub(crate) image_refs: Vec<(&'static str, String)>,
     pub(crate) pull_policy: PullPolicy,
+    /// None while the operator runs elsewhere.
     pub(crate) replicas: u8,
     /// Text of a `.dockerconfigjson`.
     pub(crate) pull_secret: Option<String>,
@@ -84,16 +88,22 @@ impl Options {
     pub(super) fn resolve(args: &OptionArgs) -> anyhow::Result<Self> {
         check_namespace(&args.namespace)?;
         let overrides = pairs(&args.registry_overrides, "--registry-overrides")?;
+        let refs = ImageRefs::read(args.image_refs.as_deref())?;
         let image = |needed: Needed, given: &Option<String>| {
-            let image = needed.or_released(given.as_deref())?;
+            let given = given.as_deref().filter(|image| !image.trim().is_empty());
+            let image = needed.or_released(given.or(refs.get(needed.tag)))?;
             Ok::<_, Usage>(overridden(image, &overrides))
         };
         Ok(Self {
             namespace: args.namespace.clone(),
             types: types(args, &image, &overrides)?,
             operator_image: image(images::OPERATOR, &args.hypershift_image)?,
+            image_refs: refs
+                .variables()
+                .map(|(variable, image)| (variable, overridden(image, &overrides)))
+                .collect(),
             pull_policy: args.image_pull_policy,
-            replicas: args.replicas,
+            replicas: if args.development { 0 } else { args.replicas },
             pull_secret: args.pull_secret.as_deref().map(pull_secret).transpose()?,
             trust_bundle: args
                 .additional_trust_bundle
@@ -113,7 +123,9 @@ impl Options {
             oidc_storage: args.oidc_storage.resolve()?,
             external_dns: args
                 .external_dns
-                .resolve(|image| overridden(image, &overrides))?,
+                .resolve(refs.get(image_refs::EXTERNAL_DNS), |image| {
+                    overridden(image, &overrides)
+                })?,
             scale_from_zero: args.scale_from_zero.resolve()?,
             environment: pairs(
                 &args.additional_operator_env_vars,

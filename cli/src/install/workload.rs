@@ -286,6 +286,8 @@ fn environment(options: &Options) -> Vec<Value> {
         let table = format!("{OVERRIDES_PATH}/{OVERRIDES_KEY}");
         environment.push(plain("CONTROL_PLANE_OPERATOR_OVERRIDES", &table));
     }
+    let images = options.image_refs.iter();
+    environment.extend(images.map(|(name, image)| plain(name, image)));
     for (name, value) in &options.environment {
         // What the user says comes instead of what is there: the API server takes each name once.
         environment.retain(|variable| variable["name"] != name.as_str());

@@ -42,6 +42,8 @@ const MANAGER_IMAGE: &str = "hypershift.openshift.io/capi-manager-image";
 const PROVIDER_IMAGE: &str = "capi-provider";
 /// The name that the manifest of Cluster API's controllers has for their image.
 const CORE_IMAGE: &str = "cluster-capi-controllers";
+/// The name that the provider for OpenStack has for the image of the controllers of images.
+const RESOURCE_CONTROLLER: &str = "openstack-resource-controller";
 /// The name that the manifest of another program of this operator has for its image.
 const OWN_IMAGE: &str = "hypershift-operator";
 /// API groups of the management cluster that components may write.
@@ -226,9 +228,11 @@ fn release(
     overrides.extend(provider_image.map(|image| (PROVIDER_IMAGE.to_owned(), image)));
     let own = facts.images.own.clone();
     overrides.extend(own.map(|image| (OWN_IMAGE.to_owned(), image)));
-    if let Some(image) = facts.annotations().get(MANAGER_IMAGE) {
-        overrides.insert(CORE_IMAGE.to_owned(), image.clone());
-    }
+    let core = facts.annotations().get(MANAGER_IMAGE);
+    let core = core.or(facts.images.cluster_api.as_ref()).cloned();
+    overrides.extend(core.map(|image| (CORE_IMAGE.to_owned(), image)));
+    let resource_controller = facts.images.resource_controller.clone();
+    overrides.extend(resource_controller.map(|image| (RESOURCE_CONTROLLER.to_owned(), image)));
     Ok(release.with_overrides(&settings.own_image, &overrides))
 }
 
