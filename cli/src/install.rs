@@ -15,6 +15,7 @@ mod difference;
 pub(crate) mod display;
 mod external_dns;
 mod ground;
+mod helm;
 mod image_refs;
 mod images;
 pub(crate) mod kind;
@@ -24,6 +25,7 @@ pub(crate) mod object;
 pub(crate) mod observe;
 mod oidc;
 pub(crate) mod options;
+mod parameters;
 mod plan;
 mod preflight;
 mod private_links;
@@ -34,6 +36,7 @@ mod rollout;
 mod run;
 mod scale_from_zero;
 mod secret_file;
+mod template;
 pub(crate) mod tenant_policy;
 pub(crate) mod workload;
 
@@ -53,6 +56,7 @@ pub fn run(install: &Install) -> anyhow::Result<()> {
     runtime()?.block_on(async {
         match &install.verb {
             Some(args::Verb::Render(args)) => render::render(&options, args, &access).await,
+            Some(args::Verb::Helm(args)) => helm::helm(&options, args, &access).await,
             None => run::install(&options, &install.run, &access).await,
         }
     })

@@ -26,6 +26,8 @@ pub struct Install {
 pub(super) enum Verb {
     /// Print what would be installed; needs no cluster
     Render(RenderArgs),
+    /// Write a Helm chart of what would be installed; needs no cluster
+    Helm(HelmArgs),
 }
 
 /// What is installed.
@@ -225,6 +227,10 @@ pub(super) struct RenderArgs {
     #[arg(long, value_enum, default_value_t = Outputs::All)]
     pub(super) outputs: Outputs,
 
+    /// Render a Template of OpenShift, with parameters for images, namespace, replicas and more; it includes Secrets
+    #[arg(long, requires = "render_sensitive", conflicts_with = "outputs")]
+    pub(super) template: bool,
+
     /// Write to this file instead of standard output
     #[arg(long, value_name = "FILE")]
     pub(super) output_file: Option<PathBuf>,
@@ -232,6 +238,18 @@ pub(super) struct RenderArgs {
     /// Include Secrets
     #[arg(long)]
     pub(super) render_sensitive: bool,
+
+    /// Optional APIs that the cluster is assumed to have
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub(super) assume: Vec<Assumption>,
+}
+
+/// Which chart is written, and where.
+#[derive(Debug, Args)]
+pub(super) struct HelmArgs {
+    /// Directory to write the chart to. Secrets are written to files that only you can read
+    #[arg(long, value_name = "DIRECTORY", default_value = "./chart")]
+    pub(super) output_dir: PathBuf,
 
     /// Optional APIs that the cluster is assumed to have
     #[arg(long, value_enum, value_delimiter = ',')]

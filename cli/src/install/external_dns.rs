@@ -15,6 +15,10 @@ use serde_json::Value;
 use support::google_resources;
 
 use super::aws_role;
+use super::parameters::{
+    DNS_DOMAIN, DNS_IMAGE, DNS_INTERVAL, DNS_OWNER, DNS_PROJECT, DNS_SECRET, DNS_ZONES_CACHE,
+    Parameters,
+};
 use super::secret_file::{SecretFile, read_aws};
 use crate::Usage;
 use crate::create::text::is_name;
@@ -337,6 +341,35 @@ impl ExternalDns {
     /// Whether it makes DNS records of its own kind, too.
     fn uses_endpoints(&self, dns: &DnsSurroundings) -> bool {
         matches!(self.cloud, Cloud::Google { .. }) && dns.endpoints
+    }
+
+    /// Puts parameters in the place of values.
+    pub(super) fn parameterize(&mut self, parameters: &mut Parameters) {
+        let Self {
+            cloud,
+            credentials,
+            with_token: _,
+            domain_filter,
+            owner,
+            image,
+            interval,
+        } = self;
+        if let Some(credentials) = credentials.as_mut().filter(|it| it.content.is_none()) {
+            parameters.take(DNS_SECRET, &mut credentials.secret);
+        }
+        parameters.take(DNS_DOMAIN, domain_filter);
+        if let Some(owner) = owner {
+            parameters.take(DNS_OWNER, owner);
+        }
+        parameters.take(DNS_IMAGE, image);
+        parameters.take(DNS_INTERVAL, interval);
+        match cloud {
+            Cloud::Aws { zones_cache } => parameters.take(DNS_ZONES_CACHE, zones_cache),
+            Cloud::Google {
+                project: Some(project),
+            } => parameters.take(DNS_PROJECT, project),
+            Cloud::Azure | Cloud::Google { project: None } => {}
+        }
     }
 
     /// What it does not publish, and why.

@@ -9,6 +9,7 @@ use support::aws::is_region;
 use super::aws_role;
 use super::kind::Kind;
 use super::object::Object;
+use super::parameters::{OIDC_KEY, OIDC_NAME, OIDC_REGION, OIDC_SECRET, Parameters};
 use super::secret_file::{SecretFile, read_aws};
 use crate::Usage;
 use crate::create::text;
@@ -135,6 +136,19 @@ impl OidcStorage {
         let mut objects = vec![Object::new(Kind::ConfigMap, place, name, config)];
         objects.extend(self.credentials.object(namespace));
         objects
+    }
+
+    /// Puts parameters in the place of values.
+    pub(super) fn parameterize(&mut self, parameters: &mut Parameters) {
+        let Self {
+            bucket,
+            region,
+            credentials,
+            with_token: _,
+        } = self;
+        parameters.take(OIDC_NAME, bucket);
+        parameters.take(OIDC_REGION, region);
+        credentials.parameterize(parameters, OIDC_SECRET, OIDC_KEY);
     }
 
     /// The arguments of an operator.

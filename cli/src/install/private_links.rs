@@ -11,6 +11,7 @@ use serde_json::Value;
 use support::{azure_resources, google_resources};
 
 use super::object::Object;
+use super::parameters::Parameters;
 use super::secret_file::SecretFile;
 use crate::Usage;
 
@@ -263,6 +264,14 @@ impl PrivateLinks {
     /// The Secret, unless it is the user's.
     pub(super) fn object(&self, namespace: &str) -> Option<Object> {
         self.secret()?.object(namespace)
+    }
+
+    /// Puts parameters in the place of values.
+    pub(super) fn parameterize(&mut self, parameters: &mut Parameters) {
+        match self {
+            Self::Aws(aws) => aws.parameterize(parameters),
+            Self::Azure { .. } | Self::Gcp { .. } => {}
+        }
     }
 
     /// The arguments of an operator.

@@ -8,6 +8,7 @@ use support::aws::is_region;
 
 use super::refused;
 use crate::install::aws_role;
+use crate::install::parameters::{AWS_KEY, AWS_REGION, AWS_SECRET, Parameters};
 use crate::install::secret_file::{SecretFile, read_aws};
 
 /// Secret with the credentials of `--aws-private-creds` or the profile of `--aws-private-role-arn`.
@@ -109,6 +110,17 @@ impl AwsPrivateArgs {
 // === impl Aws ===
 
 impl Aws {
+    /// Puts parameters in the place of values.
+    pub(super) fn parameterize(&mut self, parameters: &mut Parameters) {
+        let Self {
+            region,
+            credentials,
+            with_token: _,
+        } = self;
+        parameters.take(AWS_REGION, region);
+        credentials.parameterize(parameters, AWS_SECRET, AWS_KEY);
+    }
+
     /// The arguments of an operator.
     pub(super) fn arguments(&self) -> Vec<String> {
         vec![

@@ -2,6 +2,10 @@
 //!
 //! `UPDATE_GOLDEN=1 cargo test -p cli --test install_render` writes them again.
 
+mod charts;
+mod external_dns;
+mod images;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -204,115 +208,6 @@ fn conversion_webhook_is_rendered() {
         .into_iter()
         .filter(|one| !without.contains(one));
     compare("conversion.yaml", &added.collect::<Vec<_>>().join("---\n"));
-}
-
-/// What ExternalDNS adds to an installation, in each cloud.
-#[test]
-fn external_dns_is_rendered() {
-    let documents = |text: &str| text.split("---\n").map(str::to_owned).collect::<Vec<_>>();
-    let render = |more: &[&str]| {
-        let common = ["--outputs=resources", "--render-sensitive"];
-        let all: Vec<&str> = common.iter().chain(more).copied().collect();
-        documents(&text(&render(&all)))
-    };
-    let common = [
-        "--external-dns-domain-filter=clusters.example.com",
-        "--external-dns-image=registry.example.com/external-dns:v1",
-        "--external-dns-txt-owner-id=management-1",
-    ];
-    let without = render(&[]);
-    for (cloud, more) in [
-        (
-            "aws",
-            &[
-                "--external-dns-role-arn=arn:aws:iam::123456789012:role/dns",
-                "--registry-overrides=registry.example.com=mirror.example.com/copy",
-                "--assume=routes",
-            ][..],
-        ),
-        (
-            "azure",
-            &[
-                "--external-dns-secret=dns",
-                "--external-dns-interval=2m",
-                "--assume=routes,monitoring",
-            ],
-        ),
-        (
-            "google",
-            &[
-                "--external-dns-google-project=zones",
-                "--assume=routes,dns-endpoints",
-            ],
-        ),
-    ] {
-        let provider = format!("--external-dns-provider={cloud}");
-        let flags = [&[provider.as_str()][..], &common[..], more].concat();
-        let added = render(&flags).into_iter().filter(|one| {
-            let is_ours = one.contains("external-dns");
-            is_ours && !without.contains(one)
-        });
-        let added = added.collect::<Vec<_>>().join("---\n");
-        compare(&format!("external-dns-{cloud}.yaml"), &added);
-    }
-}
-
-#[test]
-fn images_of_a_list_are_used() {
-    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("install-image-refs.json");
-    let tags = ["hypershift-operator", "cluster-api", "external-dns"];
-    let tags = tags.map(
-        |tag| json!({ "name": tag, "from": { "name": format!("images.example.com/{tag}:v2") } }),
-    );
-    let stream = json!({ "kind": "ImageStream", "spec": { "tags": tags } });
-    fs::write(&file, stream.to_string()).expect("it can be written");
-    let refs = format!("--image-refs={}", file.display());
-    let flags = [
-        refs.as_str(),
-        "--outputs=resources",
-        "--registry-overrides=images.example.com=mirror.example.com",
-        "--external-dns-provider=google",
-        "--external-dns-domain-filter=clusters.example.com",
-        "--external-dns-txt-owner-id=a",
-        "--development",
-    ];
-    let output = Command::new(env!("CARGO_BIN_EXE_hypershift"))
-        .args(["install", "render"])
-        .args(flags)
-        .env_remove("HYPERSHIFT_IMAGE")
-        .output()
-        .expect("the binary runs");
-    let objects = objects(&text(&output));
-    let deployment = |name: &str| {
-        let mut objects = objects.iter();
-        let found = objects.find(|it| it["kind"] == "Deployment" && it["metadata"]["name"] == name);
-        &found.expect("it is rendered")["spec"]
-    };
-    let container = |name: &str| &deployment(name)["template"]["spec"]["containers"][0];
-    let mirrored = |tag: &str| json!(format!("mirror.example.com/{tag}:v2"));
-    assert_eq!(container("external-dns")["image"], mirrored("external-dns"));
-    let operator = container("operator");
-    assert_eq!(operator["image"], mirrored("hypershift-operator"));
-    let variable = json!({ "name": "IMAGE_CLUSTER_API", "value": mirrored("cluster-api") });
-    let variables = operator["env"].as_array().expect("it has variables");
-    assert!(variables.contains(&variable), "{variables:?}");
-    assert_eq!(deployment("operator")["replicas"], 0);
-    let refused = render(&[refs.as_str()]);
-    assert_eq!(refused.status.code(), Some(64), "--hypershift-image, too");
-}
-
-/// Two management clusters with the same owner would delete each other's DNS records.
-#[test]
-fn the_owner_of_dns_records_is_not_guessed() {
-    let output = render(&[
-        "--external-dns-provider=google",
-        "--external-dns-domain-filter=clusters.example.com",
-        "--external-dns-image=registry.example.com/external-dns:v1",
-    ]);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(64), "{stderr}");
-    assert!(stderr.contains("--external-dns-txt-owner-id"), "{stderr}");
-    assert!(output.stdout.is_empty());
 }
 
 /// It would be another one each time, and its key would be shown.
