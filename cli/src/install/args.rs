@@ -157,6 +157,10 @@ pub(super) struct OptionArgs {
     #[command(flatten)]
     pub(super) external_dns: super::external_dns::ExternalDnsArgs,
 
+    /// Roles of AWS.
+    #[command(flatten)]
+    pub(super) aws_roles: super::aws_role::AwsRoleArgs,
+
     /// Private links.
     #[command(flatten)]
     pub(super) private_links: super::private_links::PrivateLinkArgs,

@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 use support::google_resources;
 
-use super::aws_role;
+use super::aws_role::Roles;
 use super::parameters::{
     DNS_DOMAIN, DNS_IMAGE, DNS_INTERVAL, DNS_OWNER, DNS_PROJECT, DNS_SECRET, DNS_ZONES_CACHE,
     Parameters,
@@ -161,6 +161,7 @@ impl ExternalDnsArgs {
     pub(super) fn resolve(
         &self,
         listed: Option<&str>,
+        roles: &Roles,
         overridden: impl Fn(&str) -> String,
     ) -> anyhow::Result<Option<ExternalDns>> {
         let Some(provider) = self.external_dns_provider else {
@@ -184,8 +185,8 @@ impl ExternalDnsArgs {
         };
         Ok(Some(ExternalDns {
             cloud,
-            credentials: self.credentials(provider)?,
-            with_token: self.external_dns_role_arn.is_some(),
+            credentials: self.credentials(provider, roles)?,
+            with_token: self.role(provider, roles).is_some() && roles.need_tokens(),
             domain_filter: domain_filter.clone(),
             owner: self.external_dns_txt_owner_id.clone(),
             image: overridden(image),
@@ -239,11 +240,18 @@ impl ExternalDnsArgs {
         }
     }
 
-    fn credentials(&self, provider: Provider) -> anyhow::Result<Option<SecretFile>> {
+    /// The role. A file may have one that is not wanted.
+    fn role<'a>(&'a self, provider: Provider, roles: &'a Roles) -> Option<&'a String> {
+        let listed = roles.external_dns.as_ref();
+        let listed = listed.filter(|_| provider == Provider::Aws);
+        self.external_dns_role_arn.as_ref().or(listed)
+    }
+
+    fn credentials(&self, provider: Provider, roles: &Roles) -> anyhow::Result<Option<SecretFile>> {
         let (file, secret, role) = (
             &self.external_dns_credentials,
             &self.external_dns_secret,
-            &self.external_dns_role_arn,
+            self.role(provider, roles),
         );
         if provider != Provider::Aws && role.is_some() {
             return refused(format!("{ROLE} needs {PROVIDER}=aws"));
@@ -257,7 +265,7 @@ impl ExternalDnsArgs {
             (None, Some(name), None) => {
                 refused(format!("{EXISTING} {name:?} is not the name of a Secret"))
             }
-            (None, None, Some(role)) => aws_role::profile(ROLE, role).map(made),
+            (None, None, Some(role)) => roles.profile(ROLE, role).map(made),
             (None, None, None) if provider == Provider::Google => Ok(None),
             _ => refused(format!(
                 "{PROVIDER} needs one of {CREDENTIALS} and {EXISTING}, or on AWS {ROLE}"

@@ -88,6 +88,7 @@ impl Options {
     pub(super) fn resolve(args: &OptionArgs) -> anyhow::Result<Self> {
         check_namespace(&args.namespace)?;
         let overrides = pairs(&args.registry_overrides, "--registry-overrides")?;
+        let roles = args.aws_roles.resolve()?;
         let refs = ImageRefs::read(args.image_refs.as_deref())?;
         let image = |needed: Needed, given: &Option<String>| {
             let given = given.as_deref().filter(|image| !image.trim().is_empty());
@@ -118,14 +119,14 @@ impl Options {
             features: features(args),
             private_links: args
                 .private_links
-                .resolve(args.managed_service.is_given())?,
+                .resolve(args.managed_service.is_given(), &roles)?,
             managed_service: args.managed_service.resolve()?,
-            oidc_storage: args.oidc_storage.resolve()?,
-            external_dns: args
-                .external_dns
-                .resolve(refs.get(image_refs::EXTERNAL_DNS), |image| {
-                    overridden(image, &overrides)
-                })?,
+            oidc_storage: args.oidc_storage.resolve(&roles)?,
+            external_dns: args.external_dns.resolve(
+                refs.get(image_refs::EXTERNAL_DNS),
+                &roles,
+                |image| overridden(image, &overrides),
+            )?,
             scale_from_zero: args.scale_from_zero.resolve()?,
             environment: pairs(
                 &args.additional_operator_env_vars,

@@ -32,7 +32,8 @@ fn a_template_has_the_same_objects() {
     let flags = [&OPEN[..], &["--render-sensitive"][..]].concat();
     let expected = objects(&rendered(&flags));
     let text = rendered(&[&flags[..], &["--template"][..]].concat());
-    let [template] = &objects(&text)[..] else {
+    let templates = objects(&text);
+    let [template] = &templates[..] else {
         panic!("one Template, not {text}");
     };
     assert_eq!(template["kind"], "Template");

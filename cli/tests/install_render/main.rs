@@ -523,7 +523,7 @@ fn the_dashboard_shows_metrics_that_exist() {
 #[test]
 fn usage_errors_are_reported_as_such() {
     let private = private();
-    let table: [(&[&str], &str); 16] = [
+    let table: [(&[&str], &str); 17] = [
         (&["--namespace=A"], "--namespace"),
         (&["--private-crds-from=cluster"], "--private-capi-types"),
         (
@@ -570,6 +570,13 @@ fn usage_errors_are_reported_as_such() {
         (
             &["--oidc-storage-provider-s3-role-arn=admin"],
             "is not the ARN of a role",
+        ),
+        (
+            &[
+                "--aws-operator-roles-file=roles.json",
+                "--aws-private-role-arn=a",
+            ],
+            "--aws-private-role-arn",
         ),
         (&["--private-platform=AWS"], "--aws-private-region"),
         (

@@ -249,6 +249,8 @@ fn environment(external_dns: &ExternalDns, dns: &DnsSurroundings) -> Vec<Value> 
         Cloud::Aws { .. } => vec![
             ("AWS_REGION", AWS_REGION.to_owned()),
             ("AWS_SHARED_CREDENTIALS_FILE", file),
+            // Without it, older versions ignore roles.
+            ("AWS_SDK_LOAD_CONFIG", "true".to_owned()),
         ],
         Cloud::Azure => vec![("AZURE_SDK_MAX_RETRIES", "5".to_owned())],
         Cloud::Google { .. } if external_dns.credentials.is_some() => {

@@ -18,7 +18,7 @@ struct Line {
 
 fn resolve(flags: &[&str]) -> anyhow::Result<Option<ExternalDns>> {
     let line = Line::try_parse_from(std::iter::once("install").chain(flags.iter().copied()))?;
-    line.args.resolve(None, str::to_owned)
+    line.args.resolve(None, &Roles::default(), str::to_owned)
 }
 
 #[test]
