@@ -9,6 +9,7 @@ mod args;
 mod aws_role;
 pub(crate) mod cluster;
 mod cluster_policies;
+mod control_planes;
 pub mod conversion;
 mod crds;
 mod difference;

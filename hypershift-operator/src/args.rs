@@ -1,5 +1,7 @@
 //! The command line. Its help is the reference; `docs/operator.md` explains it.
 
+mod control_planes;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,6 +13,8 @@ use control_plane_component::settings::{CollectedMetrics, Pairs};
 use ownership::Scope;
 use payload::args::{OperatorImageArgs, ReleaseArgs};
 use support::args::{Address, ApiServerArgs, LeaderArgs, LoggingArgs, Time};
+
+pub use control_planes::ControlPlaneArgs;
 
 /// Runs hosted clusters on a management cluster.
 #[derive(Debug, Parser)]
@@ -317,6 +321,9 @@ pub struct RunArgs {
     /// Capacity of machines.
     #[command(flatten, next_help_heading = "Scale from zero")]
     pub scale_from_zero: ScaleFromZeroArgs,
+    /// Settings of all control planes.
+    #[command(flatten, next_help_heading = "Control planes")]
+    pub control_planes: ControlPlaneArgs,
     /// Images and registries.
     #[command(flatten, next_help_heading = "Images")]
     pub images: ImageArgs,

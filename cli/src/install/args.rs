@@ -145,6 +145,10 @@ pub(super) struct OptionArgs {
     #[arg(long, global = true)]
     pub(super) tech_preview_no_upgrade: bool,
 
+    /// Control planes.
+    #[command(flatten)]
+    pub(super) control_planes: super::control_planes::ControlPlaneArgs,
+
     /// The managed service.
     #[command(flatten)]
     pub(super) managed_service: super::managed_service::ManagedServiceArgs,

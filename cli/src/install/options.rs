@@ -8,6 +8,7 @@ use api::features::FeatureSet;
 use serde_json::Value;
 
 use super::args::{MetricsSet, OptionArgs, Platform, PlatformMonitoring, PullPolicy};
+use super::control_planes::ControlPlanes;
 use super::conversion::Setup;
 use super::crds::Source;
 use super::external_dns::ExternalDns;
@@ -38,6 +39,7 @@ pub(crate) struct Options {
     pub(crate) features: FeatureSet,
     /// Variables by which the operators know the managed service that they are part of.
     pub(crate) managed_service: Vec<(&'static str, String)>,
+    pub(crate) control_planes: ControlPlanes,
     pub(crate) oidc_storage: Option<OidcStorage>,
     pub(crate) external_dns: Option<ExternalDns>,
     pub(crate) private_links: Option<PrivateLinks>,
@@ -121,6 +123,7 @@ impl Options {
                 .private_links
                 .resolve(args.managed_service.is_given(), &roles)?,
             managed_service: args.managed_service.resolve()?,
+            control_planes: args.control_planes.resolve()?,
             oidc_storage: args.oidc_storage.resolve(&roles)?,
             external_dns: args.external_dns.resolve(
                 refs.get(image_refs::EXTERNAL_DNS),

@@ -204,6 +204,7 @@ fn container(options: &Options, operator: Operator) -> Value {
         format!("--scope={}", operator.scope(&options.types)),
         format!("--metrics-addr=:{METRICS_PORT}"),
     ];
+    arguments.extend(options.control_planes.arguments.iter().cloned());
     if let Some(scale_from_zero) = &options.scale_from_zero {
         arguments.extend(scale_from_zero.arguments());
     }
@@ -266,6 +267,8 @@ fn environment(options: &Options) -> Vec<Value> {
     if options.features != FeatureSet::Default {
         environment.push(plain(FEATURE_SET_ENV, options.features.name()));
     }
+    let control_planes = options.control_planes.environment.iter();
+    environment.extend(control_planes.map(|(name, value)| plain(name, value)));
     let managed_service = options.managed_service.iter();
     environment.extend(managed_service.map(|(name, value)| plain(name, value)));
     if options.trust_bundle.is_some() {

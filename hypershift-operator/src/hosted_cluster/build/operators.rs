@@ -238,6 +238,7 @@ fn release(
 
 fn settings(facts: &Facts, own_image: String) -> Settings {
     let overrides = IMAGE_OVERRIDES.get(facts.annotations()).ok().flatten();
+    let control_planes = &facts.images.control_planes;
     let mirrors = facts
         .cluster
         .spec
@@ -264,8 +265,9 @@ fn settings(facts: &Facts, own_image: String) -> Settings {
         azure_key_vault_client_id: facts.cloud.azure_key_vault_client_id.clone(),
         metrics_set: facts.images.metrics_set,
         monitoring: MonitoringStack::default(),
-        version_metrics: false,
-        version_metrics_url: None,
+        cert_rotation_scale: control_planes.cert_rotation_scale.clone(),
+        version_metrics: control_planes.version_metrics,
+        version_metrics_url: control_planes.version_metrics_url.clone(),
         proxy: OwnProxy::default(),
         served_groups: served_groups(facts),
     }
@@ -341,6 +343,12 @@ fn environment(facts: &Facts, settings: &Settings) -> Value {
             "METRICS_SET",
             settings.metrics_set.map(|set| name(set).to_owned()),
         ),
+        ("CERT_ROTATION_SCALE", settings.cert_rotation_scale.clone()),
+        (
+            "ENABLE_CVO_MANAGEMENT_CLUSTER_METRICS_ACCESS",
+            settings.version_metrics.then(|| "true".to_owned()),
+        ),
+        ("CVO_PROMETHEUS_URL", settings.version_metrics_url.clone()),
     ];
     let given = given
         .into_iter()

@@ -1,5 +1,7 @@
 //! Golden files of all rendered objects, one for each platform and types. `UPDATE_GOLDEN=1` rewrites them.
 
+mod settings;
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
