@@ -99,6 +99,8 @@ pub(crate) struct Images {
 pub(crate) struct ControlPlanes {
     /// Networks that their pods must not reach, in place of the addresses of the management cluster's API server.
     pub(crate) blocked: Vec<IpNet>,
+    /// Whether OpenShift's own monitoring watches their namespaces.
+    pub(crate) platform_monitoring: bool,
     /// What counts as a day in the lifetimes of break-glass certificates.
     pub(crate) cert_rotation_scale: Option<String>,
     /// Whether cluster-version-operators read metrics of the management cluster.
@@ -239,12 +241,14 @@ fn images(args: &ImageArgs) -> Result<Images, Fatal> {
 fn control_planes(args: &ControlPlaneArgs) -> ControlPlanes {
     let ControlPlaneArgs {
         hcp_egress_block_cidrs,
+        enable_ocp_cluster_monitoring,
         cert_rotation_scale,
         enable_cvo_management_cluster_metrics_access,
         cvo_prometheus_url,
     } = args;
     ControlPlanes {
         blocked: hcp_egress_block_cidrs.clone(),
+        platform_monitoring: *enable_ocp_cluster_monitoring,
         cert_rotation_scale: cert_rotation_scale.clone(),
         version_metrics: *enable_cvo_management_cluster_metrics_access,
         version_metrics_url: given(cvo_prometheus_url.as_ref()),

@@ -310,6 +310,8 @@ pub(crate) enum PlatformMonitoring {
     None,
     /// The operator
     OperatorOnly,
+    /// The operator and the control planes of hosted clusters
+    All,
 }
 
 /// Metrics of hosted control planes to collect.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::args::{Outputs, PlatformMonitoring};
+use super::args::Outputs;
 use super::external_dns::{self, DnsSurroundings};
 use super::kind::Kind;
 use super::object::Object;
@@ -158,9 +158,7 @@ impl Plan {
                 "this cluster has no such kinds; install again once the Prometheus operator is there",
             );
         }
-        if options.platform_monitoring == PlatformMonitoring::OperatorOnly {
-            self.objects.extend(monitoring::prometheus_role(options));
-        }
+        self.objects.extend(monitoring::prometheus_roles(options));
         if !options.dashboards {
             return Ok(());
         }

@@ -6,6 +6,7 @@ use api::features::{FEATURE_SET_ENV, FeatureSet};
 use api::group::CapiTypes;
 use serde_json::{Value, json};
 
+use super::args::PlatformMonitoring;
 use super::kind::Kind;
 use super::object::Object;
 use super::oidc::OidcStorage;
@@ -205,6 +206,9 @@ fn container(options: &Options, operator: Operator) -> Value {
         format!("--metrics-addr=:{METRICS_PORT}"),
     ];
     arguments.extend(options.control_planes.arguments.iter().cloned());
+    if options.platform_monitoring == PlatformMonitoring::All {
+        arguments.push("--enable-ocp-cluster-monitoring".to_owned());
+    }
     if let Some(scale_from_zero) = &options.scale_from_zero {
         arguments.extend(scale_from_zero.arguments());
     }

@@ -191,6 +191,38 @@ fn all_options() {
     compare("everything.yaml", &text);
 }
 
+#[test]
+fn openshift_monitors_what_is_asked_for() {
+    for (monitored, expected, watches) in [
+        ("None", None, false),
+        ("OperatorOnly", Some("Role"), false),
+        ("All", Some("ClusterRole"), true),
+    ] {
+        let flag = format!("--platform-monitoring={monitored}");
+        let objects = objects(&rendered(&["--outputs=resources", &flag]));
+        let named = |kind: &str| {
+            let mut objects = objects.iter().filter(|it| it["kind"] == kind);
+            objects.find(|it| {
+                let name = it["metadata"]["name"].as_str().unwrap_or_default();
+                name.ends_with("prometheus-k8s")
+            })
+        };
+        for kind in ["Role", "ClusterRole"] {
+            assert_eq!(named(kind).is_some(), expected == Some(kind), "{monitored}");
+            let binding = named(&format!("{kind}Binding"));
+            assert_eq!(binding.is_some(), expected == Some(kind), "{monitored}");
+        }
+        let namespace = objects.iter().find(|it| it["kind"] == "Namespace");
+        let labels = &namespace.expect("it is rendered")["metadata"]["labels"];
+        let is_labeled = labels["openshift.io/cluster-monitoring"] == "true";
+        assert_eq!(is_labeled, expected.is_some(), "{monitored}");
+        let operator = objects.iter().find(|it| it["kind"] == "Deployment");
+        let text = operator.expect("it is rendered").to_string();
+        let argument = "--enable-ocp-cluster-monitoring";
+        assert_eq!(text.contains(argument), watches, "{monitored}");
+    }
+}
+
 /// What the conversion webhook adds to an installation: its objects, and the versions of the kinds that it converts.
 /// Check C06.
 #[test]

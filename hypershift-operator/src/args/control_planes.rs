@@ -13,6 +13,9 @@ pub struct ControlPlaneArgs {
     /// server, unless they need them. May be repeated.
     #[arg(long, value_name = "CIDR", value_parser = network)]
     pub hcp_egress_block_cidrs: Vec<IpNet>,
+    /// Have OpenShift's own monitoring watch the namespaces of control planes.
+    #[arg(long)]
+    pub enable_ocp_cluster_monitoring: bool,
     /// What counts as a day in the lifetimes of break-glass certificates, from 1m to 24h. For tests.
     #[arg(long, value_name = "TIME", env = "CERT_ROTATION_SCALE", value_parser = scale)]
     pub cert_rotation_scale: Option<String>,
