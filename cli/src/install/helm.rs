@@ -84,10 +84,10 @@ fn chart(
     files.extend(resources.map(|(named, object)| {
         let path = format!("{TEMPLATES}/{}", file_name(&named.id));
         let file = File::new(path, parameters.in_chart(&object.body));
-        match object.id.kind {
-            Kind::Secret => file.for_owner(),
-            _ => file,
+        if object.id.kind == Kind::Secret {
+            return file.for_owner();
         }
+        file
     }));
     Ok(files)
 }
