@@ -25,8 +25,7 @@ pub(super) struct AwsRoleArgs {
     aws_role_credential_source: CredentialSource,
 
     /// File with roles, as create operator-roles aws writes it, in place of --aws-private-role-arn,
-    /// --oidc-storage-provider-s3-role-arn and --external-dns-role-arn: JSON with operatorEC2RoleARN, operatorOIDCS3RoleARN and
-    /// externalDNSRoleARN. Each is used where its purpose is set up
+    /// --oidc-storage-provider-s3-role-arn and --external-dns-role-arn. Each is used where its purpose is set up
     #[arg(
         long,
         global = true,
