@@ -4,15 +4,20 @@
 //! what they change. `observe` reads, `run` writes, and nothing is written before every check has passed. Every write is
 //! a server-side apply, so that an interrupted run can be repeated.
 
+mod admin_rbac;
 mod args;
 mod aws_role;
 pub(crate) mod cluster;
 mod cluster_policies;
+mod control_planes;
 pub mod conversion;
 mod crds;
 mod difference;
 pub(crate) mod display;
+mod external_dns;
 mod ground;
+mod helm;
+mod image_refs;
 mod images;
 pub(crate) mod kind;
 mod managed_service;
@@ -21,6 +26,7 @@ pub(crate) mod object;
 pub(crate) mod observe;
 mod oidc;
 pub(crate) mod options;
+mod parameters;
 mod plan;
 mod preflight;
 mod private_links;
@@ -31,6 +37,7 @@ mod rollout;
 mod run;
 mod scale_from_zero;
 mod secret_file;
+mod template;
 pub(crate) mod tenant_policy;
 pub(crate) mod workload;
 
@@ -50,6 +57,7 @@ pub fn run(install: &Install) -> anyhow::Result<()> {
     runtime()?.block_on(async {
         match &install.verb {
             Some(args::Verb::Render(args)) => render::render(&options, args, &access).await,
+            Some(args::Verb::Helm(args)) => helm::helm(&options, args, &access).await,
             None => run::install(&options, &install.run, &access).await,
         }
     })

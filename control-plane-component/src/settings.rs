@@ -99,6 +99,8 @@ pub struct Settings {
     pub metrics_set: Option<MetricsSet>,
     /// The Prometheus of the management cluster that scrapes control planes.
     pub monitoring: MonitoringStack,
+    /// What counts as a day in the lifetimes of break-glass certificates, if it is not one.
+    pub cert_rotation_scale: Option<String>,
     /// Whether the cluster-version-operator reads metrics of the management cluster, for the risks of updates.
     pub version_metrics: bool,
     /// URL of the Prometheus that it reads, if it is not the default one.
@@ -128,6 +130,7 @@ impl Settings {
             azure_key_vault_client_id: None,
             metrics_set: None,
             monitoring: MonitoringStack::default(),
+            cert_rotation_scale: None,
             version_metrics: false,
             version_metrics_url: None,
             proxy: OwnProxy::default(),

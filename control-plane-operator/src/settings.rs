@@ -73,6 +73,9 @@ pub struct SettingsArgs {
     /// Default metrics set of clusters that do not configure one. If it is not set, all metrics are collected.
     #[arg(long, value_enum, env = "METRICS_SET")]
     pub metrics_set: Option<CollectedMetrics>,
+    /// What counts as a day in the lifetimes of break-glass certificates, for tests. Default: 24h.
+    #[arg(long, value_name = "TIME", env = "CERT_ROTATION_SCALE")]
+    pub cert_rotation_scale: Option<String>,
     /// Create monitors for the observability operator (API group monitoring.rhobs) instead of the platform's Prometheus.
     #[arg(long, env = "RHOBS_MONITORING", value_parser = FalseyValueParser::new())]
     pub rhobs_monitoring: bool,
@@ -141,6 +144,7 @@ impl SettingsArgs {
             azure_key_vault_client_id: self.azure_key_vault_client_id.clone(),
             metrics_set: self.metrics_set.map(MetricsSet::from),
             monitoring: self.monitoring(),
+            cert_rotation_scale: self.cert_rotation_scale.clone(),
             version_metrics: self.enable_cvo_management_cluster_metrics_access,
             version_metrics_url: self
                 .cvo_prometheus_url

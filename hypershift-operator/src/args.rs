@@ -1,5 +1,7 @@
 //! The command line. Its help is the reference; `docs/operator.md` explains it.
 
+mod control_planes;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,6 +13,8 @@ use control_plane_component::settings::{CollectedMetrics, Pairs};
 use ownership::Scope;
 use payload::args::{OperatorImageArgs, ReleaseArgs};
 use support::args::{Address, ApiServerArgs, LeaderArgs, LoggingArgs, Time};
+
+pub use control_planes::ControlPlaneArgs;
 
 /// Runs hosted clusters on a management cluster.
 #[derive(Debug, Parser)]
@@ -320,6 +324,9 @@ pub struct RunArgs {
     /// Backups of etcd.
     #[command(flatten, next_help_heading = "Backups of etcd")]
     pub etcd_backups: EtcdBackupArgs,
+    /// Settings of all control planes.
+    #[command(flatten, next_help_heading = "Control planes")]
+    pub control_planes: ControlPlaneArgs,
     /// Images and registries.
     #[command(flatten, next_help_heading = "Images")]
     pub images: ImageArgs,
@@ -447,6 +454,12 @@ pub struct ImageArgs {
     /// Images of the control-plane-operator.
     #[command(flatten)]
     pub operator: OperatorImageArgs,
+    /// Image of Cluster API's core controllers, in place of the one of the release.
+    #[arg(long, value_name = "IMAGE", env = "IMAGE_CLUSTER_API")]
+    pub cluster_api_image: Option<String>,
+    /// Image of the Cluster API provider for AWS, in place of the one of the release.
+    #[arg(long, value_name = "IMAGE", env = "IMAGE_AWS_CAPI_PROVIDER")]
+    pub aws_capi_provider_image: Option<String>,
     /// Image of the Cluster API provider for Azure, in place of the one of the release.
     #[arg(long, value_name = "IMAGE", env = "IMAGE_AZURE_CAPI_PROVIDER")]
     pub azure_capi_provider_image: Option<String>,
@@ -465,6 +478,13 @@ pub struct ImageArgs {
     /// Image of the Cluster API provider for OpenStack, in place of the one of the release.
     #[arg(long, value_name = "IMAGE", env = "IMAGE_OPENSTACK_CAPI_PROVIDER")]
     pub openstack_capi_provider_image: Option<String>,
+    /// Image of the controllers of OpenStack's images, in place of the one of the release.
+    #[arg(
+        long,
+        value_name = "IMAGE",
+        env = "IMAGE_OPENSTACK_RESOURCE_CONTROLLER"
+    )]
+    pub openstack_resource_controller_image: Option<String>,
     /// Registries.
     #[command(flatten)]
     pub releases: ReleaseArgs,

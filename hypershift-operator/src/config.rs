@@ -9,6 +9,7 @@ use std::time::Duration;
 use api::features::FeatureSet;
 use api::group::GroupTable;
 use api::hypershift::v1beta1::monitoring::MetricsSet;
+use ipnet::IpNet;
 use ownership::Scope;
 use payload::{OperatorImages, Options, Overrides};
 use support::args::Address;
@@ -17,7 +18,7 @@ use support::azure_resources::Group;
 use support::google_resources::Region;
 use support::lease;
 
-use crate::args::{EtcdBackupArgs, ImageArgs, OidcStorageArgs, RunArgs};
+use crate::args::{ControlPlaneArgs, EtcdBackupArgs, ImageArgs, OidcStorageArgs, RunArgs};
 use crate::error::Fatal;
 pub(crate) use scale_from_zero::ScaleFromZero;
 
@@ -77,6 +78,10 @@ pub(crate) struct Images {
     pub(crate) own: Option<String>,
     /// The control-plane-operator, where the release's cannot be run.
     pub(crate) operator: OperatorImages,
+    /// Cluster API's core controllers, in place of the release's.
+    pub(crate) cluster_api: Option<String>,
+    /// Cluster API's provider for AWS, in place of the release's.
+    pub(crate) aws_provider: Option<String>,
     /// Cluster API's provider for Azure, in place of the release's.
     pub(crate) azure_provider: Option<String>,
     /// Cluster API's provider for Agent.
@@ -89,12 +94,31 @@ pub(crate) struct Images {
     pub(crate) gcp_provider: Option<String>,
     /// Cluster API's provider for OpenStack, in place of the release's.
     pub(crate) openstack_provider: Option<String>,
+    /// Controllers of OpenStack's images, in place of the release's.
+    pub(crate) resource_controller: Option<String>,
     /// Which metrics of control planes are collected, where a cluster does not say so itself.
     pub(crate) metrics_set: Option<MetricsSet>,
+    /// Settings of all control planes.
+    pub(crate) control_planes: ControlPlanes,
     /// Registries that are replaced by others.
     pub(crate) overrides: Overrides,
     /// Registries that are spoken to without TLS.
     pub(crate) insecure: Vec<String>,
+}
+
+/// Settings of all control planes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ControlPlanes {
+    /// Networks that their pods must not reach, in place of the addresses of the management cluster's API server.
+    pub(crate) blocked: Vec<IpNet>,
+    /// Whether OpenShift's own monitoring watches their namespaces.
+    pub(crate) platform_monitoring: bool,
+    /// What counts as a day in the lifetimes of break-glass certificates.
+    pub(crate) cert_rotation_scale: Option<String>,
+    /// Whether cluster-version-operators read metrics of the management cluster.
+    pub(crate) version_metrics: bool,
+    /// URL of the Prometheus that they read, if it is not the default one.
+    pub(crate) version_metrics_url: Option<String>,
 }
 
 /// The bucket with documents by which AWS validates tokens of hosted clusters, and how this operator writes to it.
@@ -168,6 +192,7 @@ impl Config {
             review: args.review_period.0,
             images: Images {
                 metrics_set: args.metrics_set.map(MetricsSet::from),
+                control_planes: control_planes(&args.control_planes),
                 ..images(&args.images)?
             },
             cloud: Cloud {
@@ -210,13 +235,17 @@ fn images(args: &ImageArgs) -> Result<Images, Fatal> {
         capi_proxy: args.capi_proxy_image.clone(),
         own: given(args.hypershift_operator_image.as_ref()),
         operator: args.operator.images().map_err(Fatal::file)?,
+        cluster_api: given(args.cluster_api_image.as_ref()),
+        aws_provider: given(args.aws_capi_provider_image.as_ref()),
         azure_provider: args.azure_capi_provider_image.clone(),
         agent_provider: args.agent_capi_provider_image.clone(),
         kubevirt_provider: args.kubevirt_capi_provider_image.clone(),
         power_vs_provider: args.powervs_capi_provider_image.clone(),
         gcp_provider: args.gcp_capi_provider_image.clone(),
         openstack_provider: args.openstack_capi_provider_image.clone(),
+        resource_controller: given(args.openstack_resource_controller_image.as_ref()),
         metrics_set: None,
+        control_planes: ControlPlanes::default(),
         overrides: Overrides::new(args.releases.registry_overrides.clone()),
         insecure: args.releases.registries.insecure_registries.clone(),
     })
@@ -232,6 +261,23 @@ fn etcd_backups(args: &EtcdBackupArgs, namespace: &str) -> EtcdBackups {
         namespace: namespace.to_owned(),
         max_count: count.filter(|count| *count > 0),
         shares_credentials: *etcd_backup_shared_credentials,
+    }
+}
+
+fn control_planes(args: &ControlPlaneArgs) -> ControlPlanes {
+    let ControlPlaneArgs {
+        hcp_egress_block_cidrs,
+        enable_ocp_cluster_monitoring,
+        cert_rotation_scale,
+        enable_cvo_management_cluster_metrics_access,
+        cvo_prometheus_url,
+    } = args;
+    ControlPlanes {
+        blocked: hcp_egress_block_cidrs.clone(),
+        platform_monitoring: *enable_ocp_cluster_monitoring,
+        cert_rotation_scale: cert_rotation_scale.clone(),
+        version_metrics: *enable_cvo_management_cluster_metrics_access,
+        version_metrics_url: given(cvo_prometheus_url.as_ref()),
     }
 }
 

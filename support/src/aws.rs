@@ -5,6 +5,7 @@
 mod client;
 pub mod credentials;
 mod element;
+mod instance;
 pub mod oidc;
 mod profile;
 pub mod query;

@@ -38,6 +38,15 @@ pub enum OutputError {
     },
 }
 
+/// Who may read a file that is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Readers {
+    /// Everyone.
+    Everyone,
+    /// The user who writes it: it has secrets.
+    Owner,
+}
+
 /// All objects as one text that `kubectl apply -f -` takes.
 pub fn stream(objects: &[Value], format: Format) -> Result<String, OutputError> {
     match format {
@@ -70,10 +79,19 @@ pub fn files(
             let name = object["metadata"]["name"].as_str().unwrap_or("unnamed");
             let path = directory.join(format!("{name}.{}", extension(format)));
             let text = render(object, format)?;
-            write(directory, &path, &text).map_err(|source| write_error(&path, source))?;
+            let written = write(directory, &path, &text, Readers::Everyone);
+            written.map_err(|source| write_error(&path, source))?;
             Ok(path)
         })
         .collect()
+}
+
+/// Writes a file, and the directories that it is in. It appears whole or not at all.
+pub(crate) fn file(path: &Path, text: &str, readers: Readers) -> Result<(), OutputError> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let made = fs::create_dir_all(directory);
+    made.and_then(|()| write(directory, path, text, readers))
+        .map_err(|source| write_error(path, source))
 }
 
 fn render(object: &Value, format: Format) -> Result<String, OutputError> {
@@ -89,10 +107,12 @@ fn render(object: &Value, format: Format) -> Result<String, OutputError> {
     }
 }
 
-fn write(directory: &Path, path: &Path, text: &str) -> io::Result<()> {
+fn write(directory: &Path, path: &Path, text: &str, readers: Readers) -> io::Result<()> {
     let mut file = NamedTempFile::new_in(directory)?;
     file.write_all(text.as_bytes())?;
-    make_readable(file.as_file())?;
+    if readers == Readers::Everyone {
+        make_readable(file.as_file())?;
+    }
     file.persist(path)?;
     Ok(())
 }

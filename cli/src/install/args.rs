@@ -26,10 +26,13 @@ pub struct Install {
 pub(super) enum Verb {
     /// Print what would be installed; needs no cluster
     Render(RenderArgs),
+    /// Write a Helm chart of what would be installed; needs no cluster
+    Helm(HelmArgs),
 }
 
 /// What is installed.
 #[derive(Debug, Clone, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(super) struct OptionArgs {
     /// Namespace of the operator
     #[arg(long, global = true, value_name = "NAME", default_value = "hypershift")]
@@ -52,6 +55,16 @@ pub(super) struct OptionArgs {
     #[arg(long, global = true, value_name = "IMAGE", env = "CAPI_PROXY_IMAGE")]
     pub(super) capi_proxy_image: Option<String>,
 
+    /// File with images, in place of --hypershift-image: an ImageStream in YAML or JSON whose tags are hypershift-operator,
+    /// capi-proxy, external-dns, cluster-api, cluster-api-provider-aws and so on. Other tags have no effect
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        conflicts_with = "hypershift_image"
+    )]
+    pub(super) image_refs: Option<PathBuf>,
+
     /// When the kubelet pulls images
     #[arg(long, global = true, value_enum, default_value_t = PullPolicy::IfNotPresent)]
     pub(super) image_pull_policy: PullPolicy,
@@ -68,6 +81,10 @@ pub(super) struct OptionArgs {
     /// Replicas of each operator; one of them is the leader
     #[arg(long, global = true, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=5))]
     pub(super) replicas: u8,
+
+    /// Install the operators without pods, so that a process on a workstation can act in their place
+    #[arg(long, global = true, conflicts_with = "replicas")]
+    pub(super) development: bool,
 
     /// File with the pull secret of the operator's images (.dockerconfigjson)
     #[arg(long, global = true, value_name = "FILE")]
@@ -119,9 +136,18 @@ pub(super) struct OptionArgs {
     #[arg(long, global = true, value_name = "REPOSITORY", value_delimiter = ',')]
     pub(super) tenant_release_images: Vec<String>,
 
+    /// Install roles for those who manage hosted clusters (service account and group hypershift-client) and for those who
+    /// look at them (group hypershift-readers)
+    #[arg(long, global = true)]
+    pub(super) enable_admin_rbac_generation: bool,
+
     /// Install the API and the operator with the technology preview: Google Cloud, OpenStack and more. It cannot be upgraded
     #[arg(long, global = true)]
     pub(super) tech_preview_no_upgrade: bool,
+
+    /// Control planes.
+    #[command(flatten)]
+    pub(super) control_planes: super::control_planes::ControlPlaneArgs,
 
     /// The managed service.
     #[command(flatten)]
@@ -130,6 +156,14 @@ pub(super) struct OptionArgs {
     /// Documents by which AWS validates tokens.
     #[command(flatten)]
     pub(super) oidc_storage: super::oidc::OidcStorageArgs,
+
+    /// Host names of hosted clusters.
+    #[command(flatten)]
+    pub(super) external_dns: super::external_dns::ExternalDnsArgs,
+
+    /// Roles of AWS.
+    #[command(flatten)]
+    pub(super) aws_roles: super::aws_role::AwsRoleArgs,
 
     /// Private links.
     #[command(flatten)]
@@ -173,6 +207,10 @@ pub(super) struct RunArgs {
         num_args = 0..=1, default_missing_value = "true")]
     pub(super) wait_until_available: bool,
 
+    /// Wait until the API server serves the CRDs, which is always done
+    #[arg(long)]
+    pub(super) wait_until_crds_established: bool,
+
     /// Time limit for CRDs to be served, and again for Deployments to become available
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = time)]
     pub(super) timeout: Duration,
@@ -197,6 +235,10 @@ pub(super) struct RenderArgs {
     #[arg(long, value_enum, default_value_t = Outputs::All)]
     pub(super) outputs: Outputs,
 
+    /// Render a Template of OpenShift, with parameters for images, namespace, replicas and more; it includes Secrets
+    #[arg(long, requires = "render_sensitive", conflicts_with = "outputs")]
+    pub(super) template: bool,
+
     /// Write to this file instead of standard output
     #[arg(long, value_name = "FILE")]
     pub(super) output_file: Option<PathBuf>,
@@ -204,6 +246,18 @@ pub(super) struct RenderArgs {
     /// Include Secrets
     #[arg(long)]
     pub(super) render_sensitive: bool,
+
+    /// Optional APIs that the cluster is assumed to have
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub(super) assume: Vec<Assumption>,
+}
+
+/// Which chart is written, and where.
+#[derive(Debug, Args)]
+pub(super) struct HelmArgs {
+    /// Directory to write the chart to. Secrets are written to files that only you can read
+    #[arg(long, value_name = "DIRECTORY", default_value = "./chart")]
+    pub(super) output_dir: PathBuf,
 
     /// Optional APIs that the cluster is assumed to have
     #[arg(long, value_enum, value_delimiter = ',')]
@@ -230,6 +284,10 @@ pub(crate) enum Assumption {
     Console,
     /// HostedClusters whose Cluster API objects are in the standard groups
     Legacy,
+    /// OpenShift's Routes, whose host names ExternalDNS publishes
+    Routes,
+    /// DNSEndpoints of ExternalDNS, which delegate zones on Google Cloud
+    DnsEndpoints,
 }
 
 /// When the kubelet pulls images.
@@ -252,6 +310,8 @@ pub(crate) enum PlatformMonitoring {
     None,
     /// The operator
     OperatorOnly,
+    /// The operator and the control planes of hosted clusters
+    All,
 }
 
 /// Metrics of hosted control planes to collect.

@@ -52,7 +52,9 @@ pub(crate) fn namespace(options: &Options) -> Object {
     }
     match options.platform_monitoring {
         PlatformMonitoring::None => object,
-        PlatformMonitoring::OperatorOnly => object.label("openshift.io/cluster-monitoring", "true"),
+        PlatformMonitoring::OperatorOnly | PlatformMonitoring::All => {
+            object.label("openshift.io/cluster-monitoring", "true")
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The images that an installation runs: those that are given, or those of the release that this command is from.
 
+use super::image_refs;
 use crate::Usage;
 
 /// An image that an installation needs.
@@ -9,6 +10,8 @@ pub(crate) struct Needed {
     flag: &'static str,
     /// The environment variable that does.
     variable: &'static str,
+    /// Its tag in a list of images.
+    pub(super) tag: &'static str,
     /// The one of this command's release. A build that is not of a release has none.
     released: Option<&'static str>,
 }
@@ -17,6 +20,7 @@ pub(crate) struct Needed {
 pub(crate) const OPERATOR: Needed = Needed {
     flag: "--hypershift-image",
     variable: "HYPERSHIFT_IMAGE",
+    tag: image_refs::OPERATOR,
     released: option_env!("HYPERSHIFT_RELEASE_OPERATOR_IMAGE"),
 };
 
@@ -24,6 +28,7 @@ pub(crate) const OPERATOR: Needed = Needed {
 pub(super) const PROXY: Needed = Needed {
     flag: "--capi-proxy-image",
     variable: "CAPI_PROXY_IMAGE",
+    tag: image_refs::PROXY,
     released: option_env!("HYPERSHIFT_RELEASE_PROXY_IMAGE"),
 };
 
@@ -40,6 +45,7 @@ impl Needed {
         let Self {
             flag,
             variable,
+            tag: _,
             released,
         } = self;
         let named = |image: &&str| !image.trim().is_empty();

@@ -21,6 +21,7 @@ pub(crate) enum Kind {
     PodDisruptionBudget,
     Service,
     ServiceMonitor,
+    PodMonitor,
     PrometheusRule,
     Deployment,
 }
@@ -56,7 +57,7 @@ pub(crate) enum Stage {
 // === impl Kind ===
 
 impl Kind {
-    pub(crate) const ALL: [Self; 18] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::Crd,
         Self::Namespace,
         Self::PriorityClass,
@@ -73,6 +74,7 @@ impl Kind {
         Self::PodDisruptionBudget,
         Self::Service,
         Self::ServiceMonitor,
+        Self::PodMonitor,
         Self::PrometheusRule,
         Self::Deployment,
     ];
@@ -95,6 +97,7 @@ impl Kind {
             Self::PodDisruptionBudget => "PodDisruptionBudget",
             Self::Service => "Service",
             Self::ServiceMonitor => "ServiceMonitor",
+            Self::PodMonitor => "PodMonitor",
             Self::PrometheusRule => "PrometheusRule",
             Self::Deployment => "Deployment",
         }
@@ -120,6 +123,7 @@ impl Kind {
             Self::PodDisruptionBudget => ("policy", "v1", "poddisruptionbudgets"),
             Self::Service => ("", "v1", "services"),
             Self::ServiceMonitor => (MONITORING, "v1", "servicemonitors"),
+            Self::PodMonitor => (MONITORING, "v1", "podmonitors"),
             Self::PrometheusRule => (MONITORING, "v1", "prometheusrules"),
             Self::Deployment => ("apps", "v1", "deployments"),
         };
@@ -149,6 +153,7 @@ impl Kind {
             | Self::PodDisruptionBudget
             | Self::Service
             | Self::ServiceMonitor
+            | Self::PodMonitor
             | Self::PrometheusRule
             | Self::Deployment => Scope::Namespace,
         }
@@ -172,6 +177,7 @@ impl Kind {
             | Self::PodDisruptionBudget
             | Self::Service
             | Self::ServiceMonitor
+            | Self::PodMonitor
             | Self::PrometheusRule => Stage::Ground,
             Self::Deployment => Stage::Workloads,
         }
@@ -179,7 +185,10 @@ impl Kind {
 
     /// Kinds of operators that a cluster may lack.
     pub(crate) fn is_optional(self) -> bool {
-        matches!(self, Self::ServiceMonitor | Self::PrometheusRule)
+        matches!(
+            self,
+            Self::ServiceMonitor | Self::PodMonitor | Self::PrometheusRule
+        )
     }
 }
 

@@ -3,12 +3,15 @@
 use anyhow::Context;
 use serde_json::{Value, json};
 
+use super::args::PlatformMonitoring;
 use super::kind::Kind;
 use super::object::Object;
 use super::options::Options;
 use super::workload::{APP_LABEL, METRICS_PORT_NAME};
 use crate::crds::parse;
 
+/// Service account of OpenShift's Prometheus, and its role in the operator's namespace.
+const PROMETHEUS: &str = "prometheus-k8s";
 /// Where OpenShift's console looks for dashboards.
 const CONSOLE_NAMESPACE: &str = "openshift-config-managed";
 const DASHBOARD: &str = include_str!("../../../manifests/install/dashboard.json");
@@ -32,30 +35,42 @@ pub(crate) fn objects(options: &Options) -> anyhow::Result<Vec<Object>> {
     Ok(objects)
 }
 
-/// The role by which OpenShift's Prometheus finds the pods.
-pub(crate) fn prometheus_role(options: &Options) -> Vec<Object> {
-    const NAME: &str = "prometheus-k8s";
+/// The roles by which OpenShift's Prometheus finds pods: those of the operators, or those of control planes, too. It chooses
+/// namespaces by their label, and rules of RBAC cannot.
+pub(crate) fn prometheus_roles(options: &Options) -> Vec<Object> {
     let namespace = &options.namespace;
+    let own = [Kind::Role, Kind::RoleBinding];
+    let everywhere = [Kind::ClusterRole, Kind::ClusterRoleBinding];
+    // Cluster-wide names carry the namespace, so that two installations do not share a role.
+    let cluster_name = format!("{namespace}-{PROMETHEUS}");
+    match options.platform_monitoring {
+        PlatformMonitoring::None => Vec::new(),
+        PlatformMonitoring::OperatorOnly => prometheus_role(namespace, own, PROMETHEUS),
+        PlatformMonitoring::All => prometheus_role(namespace, everywhere, &cluster_name),
+    }
+}
+
+fn prometheus_role(namespace: &str, [role, binding]: [Kind; 2], name: &str) -> Vec<Object> {
     let rules = json!([{
         "apiGroups": [""],
         "resources": ["services", "endpoints", "pods"],
         "verbs": ["get", "list", "watch"],
     }]);
-    let binding = json!({
+    let bound = json!({
         "roleRef": {
-            "apiGroup": Kind::Role.resource().group,
-            "kind": Kind::Role.name(),
-            "name": NAME,
+            "apiGroup": role.resource().group,
+            "kind": role.name(),
+            "name": name,
         },
         "subjects": [{
             "kind": Kind::ServiceAccount.name(),
             "namespace": "openshift-monitoring",
-            "name": NAME,
+            "name": PROMETHEUS,
         }],
     });
     vec![
-        Object::new(Kind::Role, namespace, NAME, json!({ "rules": rules })),
-        Object::new(Kind::RoleBinding, namespace, NAME, binding),
+        Object::new(role, namespace, name, json!({ "rules": rules })),
+        Object::new(binding, namespace, name, bound),
     ]
 }
 

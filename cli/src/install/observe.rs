@@ -9,6 +9,7 @@ use ownership::{Namespaces, ObservedGroups, evaluate, needs_legacy_operator};
 use serde_json::Value;
 
 use super::cluster::Cluster;
+use super::external_dns::DnsSurroundings;
 use super::kind::{Kind, text};
 use super::object::Object;
 use super::plan::Surroundings;
@@ -46,6 +47,8 @@ pub(crate) async fn surroundings(
         console: cluster.find("/apis/console.openshift.io").await?.is_some(),
         legacy: legacy(cluster, &kinds).await?,
         tenant_policy: tenant_policy(cluster, installation).await?,
+        // Only an installation with ExternalDNS looks.
+        dns: DnsSurroundings::default(),
     })
 }
 
@@ -64,7 +67,7 @@ async fn tenant_policy(cluster: &Cluster, installation: &str) -> kube::Result<te
 }
 
 async fn has_monitoring(cluster: &Cluster) -> kube::Result<bool> {
-    let kinds = [Kind::ServiceMonitor, Kind::PrometheusRule];
+    let kinds = [Kind::ServiceMonitor, Kind::PodMonitor, Kind::PrometheusRule];
     let path = format!("/apis/{}", kinds[0].resource().api_version());
     let Some(served) = cluster.find(&path).await? else {
         return Ok(false);

@@ -6,9 +6,10 @@ use clap::Args;
 use serde_json::{Value, json};
 use support::aws::is_region;
 
-use super::aws_role;
+use super::aws_role::{self, Roles};
 use super::kind::Kind;
 use super::object::Object;
+use super::parameters::{OIDC_KEY, OIDC_NAME, OIDC_REGION, OIDC_SECRET, Parameters};
 use super::secret_file::{SecretFile, read_aws};
 use crate::Usage;
 use crate::create::text;
@@ -69,8 +70,8 @@ pub(crate) struct OidcStorage {
 // === impl OidcStorageArgs ===
 
 impl OidcStorageArgs {
-    /// Checks the flags and reads the file.
-    pub(super) fn resolve(&self) -> anyhow::Result<Option<OidcStorage>> {
+    /// Checks the flags and reads the file. A role of `roles` is used where a bucket is wanted.
+    pub(super) fn resolve(&self, roles: &Roles) -> anyhow::Result<Option<OidcStorage>> {
         let Self {
             oidc_storage_provider_s3_bucket_name: bucket,
             oidc_storage_provider_s3_region: region,
@@ -79,13 +80,14 @@ impl OidcStorageArgs {
             oidc_storage_provider_s3_secret_key: key,
             oidc_storage_provider_s3_role_arn: role,
         } = self;
+        let is_wanted = bucket.is_some() || region.is_some();
+        let listed = roles.oidc.as_ref().filter(|_| is_wanted);
+        let role = role.as_ref().or(listed);
         let credentials = match (file, secret, role) {
-            (None, None, None) if bucket.is_none() && region.is_none() => return Ok(None),
+            (None, None, None) if !is_wanted => return Ok(None),
             (Some(file), None, None) => SecretFile::made(SECRET, KEY, read_aws(file)?),
             (None, Some(name), None) => SecretFile::existing(name, key),
-            (None, None, Some(role)) => {
-                SecretFile::made(SECRET, KEY, aws_role::profile(ROLE, role)?)
-            }
+            (None, None, Some(role)) => SecretFile::made(SECRET, KEY, roles.profile(ROLE, role)?),
             _ => {
                 let message = "a bucket for OIDC documents needs one of --oidc-storage-provider-s3-credentials, \
                                --oidc-storage-provider-s3-secret and --oidc-storage-provider-s3-role-arn";
@@ -102,7 +104,7 @@ impl OidcStorageArgs {
             bucket: bucket.clone(),
             region: region.clone(),
             credentials,
-            with_token: role.is_some(),
+            with_token: role.is_some() && roles.need_tokens(),
         }))
     }
 }
@@ -135,6 +137,19 @@ impl OidcStorage {
         let mut objects = vec![Object::new(Kind::ConfigMap, place, name, config)];
         objects.extend(self.credentials.object(namespace));
         objects
+    }
+
+    /// Puts parameters in the place of values.
+    pub(super) fn parameterize(&mut self, parameters: &mut Parameters) {
+        let Self {
+            bucket,
+            region,
+            credentials,
+            with_token: _,
+        } = self;
+        parameters.take(OIDC_NAME, bucket);
+        parameters.take(OIDC_REGION, region);
+        credentials.parameterize(parameters, OIDC_SECRET, OIDC_KEY);
     }
 
     /// The arguments of an operator.

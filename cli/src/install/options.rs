@@ -8,8 +8,11 @@ use api::features::FeatureSet;
 use serde_json::Value;
 
 use super::args::{MetricsSet, OptionArgs, Platform, PlatformMonitoring, PullPolicy};
+use super::control_planes::ControlPlanes;
 use super::conversion::Setup;
 use super::crds::Source;
+use super::external_dns::ExternalDns;
+use super::image_refs::{self, ImageRefs};
 use super::images::{self, Needed};
 use super::oidc::OidcStorage;
 use super::private_links::PrivateLinks;
@@ -23,7 +26,10 @@ pub(crate) struct Options {
     pub(crate) namespace: String,
     pub(crate) types: Types,
     pub(crate) operator_image: String,
+    /// Variables of the operators for images of control planes.
+    pub(crate) image_refs: Vec<(&'static str, String)>,
     pub(crate) pull_policy: PullPolicy,
+    /// None while the operator runs elsewhere.
     pub(crate) replicas: u8,
     /// Text of a `.dockerconfigjson`.
     pub(crate) pull_secret: Option<String>,
@@ -33,13 +39,17 @@ pub(crate) struct Options {
     pub(crate) features: FeatureSet,
     /// Variables by which the operators know the managed service that they are part of.
     pub(crate) managed_service: Vec<(&'static str, String)>,
+    pub(crate) control_planes: ControlPlanes,
     pub(crate) oidc_storage: Option<OidcStorage>,
+    pub(crate) external_dns: Option<ExternalDns>,
     pub(crate) private_links: Option<PrivateLinks>,
     pub(crate) scale_from_zero: Option<ScaleFromZero>,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) platform_monitoring: PlatformMonitoring,
     pub(crate) metrics_set: MetricsSet,
     pub(crate) dashboards: bool,
+    /// Whether there are roles of clients and readers.
+    pub(crate) admin_rbac: bool,
     /// What the tenant policy does, if a flag says so.
     pub(crate) tenant_policy: Option<Mode>,
     pub(crate) tenant_release_images: ReleaseImages,
@@ -80,16 +90,23 @@ impl Options {
     pub(super) fn resolve(args: &OptionArgs) -> anyhow::Result<Self> {
         check_namespace(&args.namespace)?;
         let overrides = pairs(&args.registry_overrides, "--registry-overrides")?;
+        let roles = args.aws_roles.resolve()?;
+        let refs = ImageRefs::read(args.image_refs.as_deref())?;
         let image = |needed: Needed, given: &Option<String>| {
-            let image = needed.or_released(given.as_deref())?;
+            let given = given.as_deref().filter(|image| !image.trim().is_empty());
+            let image = needed.or_released(given.or(refs.get(needed.tag)))?;
             Ok::<_, Usage>(overridden(image, &overrides))
         };
         Ok(Self {
             namespace: args.namespace.clone(),
             types: types(args, &image, &overrides)?,
             operator_image: image(images::OPERATOR, &args.hypershift_image)?,
+            image_refs: refs
+                .variables()
+                .map(|(variable, image)| (variable, overridden(image, &overrides)))
+                .collect(),
             pull_policy: args.image_pull_policy,
-            replicas: args.replicas,
+            replicas: if args.development { 0 } else { args.replicas },
             pull_secret: args.pull_secret.as_deref().map(pull_secret).transpose()?,
             trust_bundle: args
                 .additional_trust_bundle
@@ -104,9 +121,15 @@ impl Options {
             features: features(args),
             private_links: args
                 .private_links
-                .resolve(args.managed_service.is_given())?,
+                .resolve(args.managed_service.is_given(), &roles)?,
             managed_service: args.managed_service.resolve()?,
-            oidc_storage: args.oidc_storage.resolve()?,
+            control_planes: args.control_planes.resolve()?,
+            oidc_storage: args.oidc_storage.resolve(&roles)?,
+            external_dns: args.external_dns.resolve(
+                refs.get(image_refs::EXTERNAL_DNS),
+                &roles,
+                |image| overridden(image, &overrides),
+            )?,
             scale_from_zero: args.scale_from_zero.resolve()?,
             environment: pairs(
                 &args.additional_operator_env_vars,
@@ -115,6 +138,7 @@ impl Options {
             platform_monitoring: args.platform_monitoring,
             metrics_set: args.metrics_set,
             dashboards: args.monitoring_dashboards,
+            admin_rbac: args.enable_admin_rbac_generation,
             tenant_policy: args.tenant_policy,
             tenant_release_images: ReleaseImages::parse(&args.tenant_release_images)?,
         })

@@ -4,12 +4,13 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::args::{Outputs, PlatformMonitoring};
+use super::args::Outputs;
+use super::external_dns::{self, DnsSurroundings};
 use super::kind::Kind;
 use super::object::Object;
 use super::options::{Options, Types};
 use super::workload::{self, Operator};
-use super::{cluster_policies, conversion, ground, monitoring, rbac, tenant_policy};
+use super::{admin_rbac, cluster_policies, conversion, ground, monitoring, rbac, tenant_policy};
 
 /// What the objects depend on, as far as the cluster decides it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub(crate) struct Surroundings {
     pub(crate) legacy: Vec<String>,
     /// What the tenant policy does unless a flag says otherwise.
     pub(crate) tenant_policy: tenant_policy::Mode,
+    /// What ExternalDNS depends on, where it is wanted.
+    pub(crate) dns: DnsSurroundings,
 }
 
 /// CRDs by where they come from.
@@ -73,6 +76,7 @@ impl Plan {
         if outputs.resources() {
             plan.add_ground(options);
             plan.add_monitoring(options, surroundings)?;
+            plan.add_external_dns(options, surroundings)?;
             plan.add_tenant_policy(options, surroundings);
             plan.objects
                 .extend(cluster_policies::objects(&options.namespace));
@@ -154,9 +158,7 @@ impl Plan {
                 "this cluster has no such kinds; install again once the Prometheus operator is there",
             );
         }
-        if options.platform_monitoring == PlatformMonitoring::OperatorOnly {
-            self.objects.extend(monitoring::prometheus_role(options));
-        }
+        self.objects.extend(monitoring::prometheus_roles(options));
         if !options.dashboards {
             return Ok(());
         }
@@ -164,6 +166,25 @@ impl Plan {
             self.objects.push(monitoring::dashboard());
         } else {
             self.leave_out("the dashboard", "this cluster has no OpenShift console");
+        }
+        Ok(())
+    }
+
+    fn add_external_dns(
+        &mut self,
+        options: &Options,
+        surroundings: &Surroundings,
+    ) -> anyhow::Result<()> {
+        let Some(external_dns) = &options.external_dns else {
+            return Ok(());
+        };
+        let Surroundings {
+            monitoring, dns, ..
+        } = surroundings;
+        let objects = external_dns::objects(external_dns, options, dns, *monitoring)?;
+        self.objects.extend(objects);
+        for (what, why) in external_dns.left_out(dns) {
+            self.leave_out(what, why);
         }
         Ok(())
     }
@@ -184,6 +205,10 @@ impl Plan {
 
     fn add_operators(&mut self, options: &Options, surroundings: &Surroundings) {
         self.objects.push(rbac::pki_operator(&options.namespace));
+        if options.admin_rbac {
+            let objects = admin_rbac::objects(&options.namespace, &options.types);
+            self.objects.extend(objects);
+        }
         for operator in Operator::ALL {
             if operator == Operator::Legacy && !self.wants_legacy(options, surroundings) {
                 continue;

@@ -10,7 +10,9 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 use support::{azure_resources, google_resources};
 
+use super::aws_role::Roles;
 use super::object::Object;
+use super::parameters::Parameters;
 use super::secret_file::SecretFile;
 use crate::Usage;
 
@@ -119,11 +121,18 @@ pub(crate) enum Credentials {
 
 impl PrivateLinkArgs {
     /// Checks the flags and reads the file. A managed service has another way.
-    pub(super) fn resolve(&self, is_managed_service: bool) -> anyhow::Result<Option<PrivateLinks>> {
+    pub(super) fn resolve(
+        &self,
+        is_managed_service: bool,
+        roles: &Roles,
+    ) -> anyhow::Result<Option<PrivateLinks>> {
         self.check_clouds()?;
         match self.private_platform {
             PrivatePlatform::None => Ok(None),
-            PrivatePlatform::Aws => self.aws.resolve().map(|it| Some(PrivateLinks::Aws(it))),
+            PrivatePlatform::Aws => self
+                .aws
+                .resolve(roles)
+                .map(|it| Some(PrivateLinks::Aws(it))),
             PrivatePlatform::Azure if is_managed_service => Ok(None),
             PrivatePlatform::Azure => self.azure().map(Some),
             PrivatePlatform::Gcp => self.gcp().map(Some),
@@ -263,6 +272,14 @@ impl PrivateLinks {
     /// The Secret, unless it is the user's.
     pub(super) fn object(&self, namespace: &str) -> Option<Object> {
         self.secret()?.object(namespace)
+    }
+
+    /// Puts parameters in the place of values.
+    pub(super) fn parameterize(&mut self, parameters: &mut Parameters) {
+        match self {
+            Self::Aws(aws) => aws.parameterize(parameters),
+            Self::Azure { .. } | Self::Gcp { .. } => {}
+        }
     }
 
     /// The arguments of an operator.

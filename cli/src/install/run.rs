@@ -18,6 +18,7 @@ use super::options::Options;
 use super::plan::{LeftOut, Plan};
 use super::preflight::{Facts, Installed, findings};
 use super::render;
+use crate::Usage;
 use crate::crds::source::cluster::Access;
 use look::Snapshot;
 
@@ -41,6 +42,10 @@ pub(super) async fn install(
     args: &RunArgs,
     access: &Access,
 ) -> anyhow::Result<()> {
+    if args.wait_until_crds_established && !args.install_scope.crds() {
+        let message = "--wait-until-crds-established: --install-scope=resources installs no CRDs";
+        return Err(Usage::new(&message).into());
+    }
     let display = Display::new(args.quiet);
     let cluster = Cluster::connect(access).await?;
     let work = prepare(options, args, access, &cluster, &display).await?;

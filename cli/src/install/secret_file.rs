@@ -10,6 +10,7 @@ use support::aws::credentials::of_file;
 
 use super::kind::Kind;
 use super::object::Object;
+use super::parameters::{Known, Parameters};
 
 /// A key of a Secret in the namespace of the operators.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +46,14 @@ impl SecretFile {
         let content = self.content.as_ref()?;
         let fields = json!({ "data": { self.key.as_str(): STANDARD.encode(content) } });
         Some(Object::new(Kind::Secret, namespace, &self.secret, fields))
+    }
+
+    /// Puts parameters in the place of the names of a Secret of the user and of its key.
+    pub(super) fn parameterize(&mut self, parameters: &mut Parameters, secret: Known, key: Known) {
+        if self.content.is_none() {
+            parameters.take(secret, &mut self.secret);
+            parameters.take(key, &mut self.key);
+        }
     }
 
     /// The volume of an operator's pod with this file, and where its container has the volume.

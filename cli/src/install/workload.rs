@@ -6,6 +6,7 @@ use api::features::{FEATURE_SET_ENV, FeatureSet};
 use api::group::CapiTypes;
 use serde_json::{Value, json};
 
+use super::args::PlatformMonitoring;
 use super::kind::Kind;
 use super::object::Object;
 use super::oidc::OidcStorage;
@@ -37,7 +38,8 @@ const TRUST_BUNDLE_PATH: &str = "/etc/pki/user-ca-bundle";
 const OVERRIDES_PATH: &str = "/etc/hypershift/control-plane-operator-overrides";
 /// Annotation of pods: which table they were started with.
 const OVERRIDES_HASH: &str = "hypershift.openshift.io/control-plane-operator-overrides-hash";
-const OPERATOR_PRIORITY: &str = "hypershift-operator";
+/// Priority class of what all hosted clusters need.
+pub(crate) const OPERATOR_PRIORITY: &str = "hypershift-operator";
 
 /// One of the operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -203,6 +205,10 @@ fn container(options: &Options, operator: Operator) -> Value {
         format!("--scope={}", operator.scope(&options.types)),
         format!("--metrics-addr=:{METRICS_PORT}"),
     ];
+    arguments.extend(options.control_planes.arguments.iter().cloned());
+    if options.platform_monitoring == PlatformMonitoring::All {
+        arguments.push("--enable-ocp-cluster-monitoring".to_owned());
+    }
     if let Some(scale_from_zero) = &options.scale_from_zero {
         arguments.extend(scale_from_zero.arguments());
     }
@@ -265,6 +271,8 @@ fn environment(options: &Options) -> Vec<Value> {
     if options.features != FeatureSet::Default {
         environment.push(plain(FEATURE_SET_ENV, options.features.name()));
     }
+    let control_planes = options.control_planes.environment.iter();
+    environment.extend(control_planes.map(|(name, value)| plain(name, value)));
     let managed_service = options.managed_service.iter();
     environment.extend(managed_service.map(|(name, value)| plain(name, value)));
     if options.trust_bundle.is_some() {
@@ -285,6 +293,8 @@ fn environment(options: &Options) -> Vec<Value> {
         let table = format!("{OVERRIDES_PATH}/{OVERRIDES_KEY}");
         environment.push(plain("CONTROL_PLANE_OPERATOR_OVERRIDES", &table));
     }
+    let images = options.image_refs.iter();
+    environment.extend(images.map(|(name, image)| plain(name, image)));
     for (name, value) in &options.environment {
         // What the user says comes instead of what is there: the API server takes each name once.
         environment.retain(|variable| variable["name"] != name.as_str());

@@ -145,6 +145,7 @@ impl Found {
             | Kind::PodDisruptionBudget
             | Kind::Service
             | Kind::ServiceMonitor
+            | Kind::PodMonitor
             | Kind::PrometheusRule
             | Kind::Deployment => Action::Remove,
         }

@@ -75,6 +75,12 @@ fn source(file: Option<&Path>, variable: Variable<'_>) -> Result<Source, Error> 
         Some(file) => Some(credentials::of_file(file, variable)?),
         None => credentials::of_environment(variable)?,
     };
+    // The author of a cluster may choose the role, and does not own the machine that would assume it.
+    if matches!(found, Some(Source::Instance { .. })) {
+        return Err(Error::Credentials(
+            "credential_source = Ec2InstanceMetadata is not supported here: use keys, or web_identity_token_file".to_owned(),
+        ));
+    }
     found.ok_or_else(|| {
         Error::Credentials(
             "pass --credentials-file, or set AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE, AWS_ACCESS_KEY_ID and \

@@ -65,6 +65,7 @@ fn settings(image_overrides: BTreeMap<String, String>) -> Settings {
         azure_key_vault_client_id: None,
         metrics_set: None,
         monitoring: MonitoringStack::Platform,
+        cert_rotation_scale: None,
         version_metrics: false,
         version_metrics_url: None,
         proxy: OwnProxy::default(),

@@ -905,6 +905,15 @@ fn pki_operator_follows_the_input() {
 }
 
 #[test]
+fn the_pki_operator_has_the_length_of_a_day() {
+    let mut input = changed(&[]);
+    input.settings.cert_rotation_scale = Some("1h".to_owned());
+    let found = deployment(&input, PKI);
+    let pointer = format!("{POD}/containers/{PKI}/env/CERT_ROTATION_SCALE/value");
+    assert_eq!(found.pointer(&pointer), Some(&json!("1h")));
+}
+
+#[test]
 fn storage_version_migrator_follows_the_input() {
     let container = "/spec/template/spec/containers/migrator";
     let rows: &[Row<'_>] = &[

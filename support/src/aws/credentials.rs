@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::instance;
 use super::profile::{self, DEFAULT};
 use super::query::{Query, Signer};
 use super::service::STS;
@@ -11,6 +12,10 @@ use super::{Error, Variable};
 use crate::outbound::Http;
 use crate::xml;
 
+/// What a profile has for credentials of the machine.
+const INSTANCE: &str = "Ec2InstanceMetadata";
+/// The region of the token service that is the same for all regions.
+const GLOBAL_REGION: &str = "us-east-1";
 /// How long the credentials are valid, in seconds: longer than what they are for may take.
 const DURATION: &str = "3600";
 /// The variable with the home directory of the user.
@@ -27,6 +32,13 @@ pub enum Source {
         role: String,
         /// File with the token.
         token: PathBuf,
+    },
+    /// STS issues credentials of the role to the machine that this runs on.
+    Instance {
+        /// ARN of the role.
+        role: String,
+        /// URL of the metadata service of the machine, without a slash at the end.
+        metadata: String,
     },
 }
 
@@ -71,7 +83,7 @@ pub fn of_file(path: &Path, variable: Variable<'_>) -> Result<Source, Error> {
     let invalid = |problem: &str| {
         Error::Credentials(format!(
             "{} {problem}: it needs aws_access_key_id and aws_secret_access_key, or role_arn and \
-             web_identity_token_file, in profile {name}",
+             web_identity_token_file or credential_source = {INSTANCE}, in profile {name}",
             path.display()
         ))
     };
@@ -86,10 +98,36 @@ pub fn of_file(path: &Path, variable: Variable<'_>) -> Result<Source, Error> {
             session_token,
         }));
     }
-    let identity = take("role_arn").zip(take("web_identity_token_file"));
-    let (role, token) = identity.ok_or_else(|| invalid("is incomplete"))?;
-    let token = token.into();
-    Ok(Source::WebIdentity { role, token })
+    let role = take("role_arn");
+    let (token, source) = (take("web_identity_token_file"), take("credential_source"));
+    match (role, token, source.as_deref()) {
+        (Some(role), Some(token), _) => {
+            let token = token.into();
+            Ok(Source::WebIdentity { role, token })
+        }
+        (Some(role), None, Some(INSTANCE)) => Ok(Source::Instance {
+            role,
+            metadata: metadata_service(variable),
+        }),
+        _ => Err(invalid("is incomplete")),
+    }
+}
+
+/// The URL of the machine's metadata service.
+fn metadata_service(variable: Variable<'_>) -> String {
+    let given = variable(instance::ENDPOINT).filter(|url| !url.is_empty());
+    let url = given.unwrap_or_else(|| instance::SERVICE.to_owned());
+    url.trim_end_matches('/').to_owned()
+}
+
+/// The region of a URL of the token service. Others than those of AWS accept any.
+fn region_of(sts: &str) -> &str {
+    let host = sts.strip_prefix("https://sts.").unwrap_or_default();
+    let region = host.split('.').next().unwrap_or_default();
+    if host.starts_with("amazonaws.") || !super::is_region(region) {
+        return GLOBAL_REGION;
+    }
+    region
 }
 
 // === impl Source ===
@@ -100,6 +138,15 @@ impl Source {
         let (role, token) = match self {
             Self::Static(credentials) => return Ok(credentials),
             Self::WebIdentity { role, token } => (role, token),
+            Self::Instance { role, metadata } => {
+                let credentials = instance::credentials(http, &metadata).await?;
+                let signer = Signer {
+                    credentials: &credentials,
+                    region: region_of(sts),
+                    service: STS.signing,
+                };
+                return assume(http, sts, session, &role, signer).await;
+            }
         };
         let token = fs::read_to_string(&token).map_err(|source| Error::File {
             path: token.display().to_string(),
@@ -196,6 +243,18 @@ mod tests {
     }
 
     #[test]
+    fn requests_are_signed_for_the_region_of_the_token_service() {
+        for (url, expected) in [
+            ("https://sts.eu-west-1.amazonaws.com", "eu-west-1"),
+            ("https://sts.cn-north-1.amazonaws.com.cn", "cn-north-1"),
+            ("https://sts.amazonaws.com", GLOBAL_REGION),
+            ("http://127.0.0.1:5000", GLOBAL_REGION),
+        ] {
+            assert_eq!(region_of(url), expected, "{url}");
+        }
+    }
+
+    #[test]
     fn credentials_are_found_where_aws_programs_find_them() {
         let directory = tempfile::tempdir().unwrap();
         let file = |name: &str, content: &str| {
@@ -210,6 +269,10 @@ mod tests {
         let identity = file(
             "role",
             "[default]\nrole_arn = arn\nweb_identity_token_file = /token\n[other]\nrole_arn = arn\n",
+        );
+        let machine = file(
+            "machine",
+            "[default]\nrole_arn = arn\ncredential_source = Ec2InstanceMetadata\n",
         );
         let bare = file("bare", "arn:aws:iam::123456789012:role/backup");
         std::fs::create_dir(directory.path().join(".aws")).unwrap();
@@ -237,6 +300,15 @@ mod tests {
                 Some(&identity),
                 vec![],
                 Ok(Some(role())),
+            ),
+            (
+                "a role of the machine in a file",
+                Some(&machine),
+                vec![("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://127.0.0.1:1/")],
+                Ok(Some(Source::Instance {
+                    role: "arn".to_owned(),
+                    metadata: "http://127.0.0.1:1".to_owned(),
+                })),
             ),
             ("variables", None, both, Ok(Some(keys("e", None)))),
             (

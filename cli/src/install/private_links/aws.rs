@@ -7,7 +7,8 @@ use serde_json::Value;
 use support::aws::is_region;
 
 use super::refused;
-use crate::install::aws_role;
+use crate::install::aws_role::{self, Roles};
+use crate::install::parameters::{AWS_KEY, AWS_REGION, AWS_SECRET, Parameters};
 use crate::install::secret_file::{SecretFile, read_aws};
 
 /// Secret with the credentials of `--aws-private-creds` or the profile of `--aws-private-role-arn`.
@@ -69,7 +70,7 @@ impl AwsPrivateArgs {
     }
 
     /// Checks the flags and reads the file.
-    pub(super) fn resolve(&self) -> anyhow::Result<Aws> {
+    pub(super) fn resolve(&self, roles: &Roles) -> anyhow::Result<Aws> {
         let Self {
             aws_private_creds: file,
             aws_private_secret: secret,
@@ -85,12 +86,11 @@ impl AwsPrivateArgs {
                 "--aws-private-region {region:?} is not a region (for example us-east-1)"
             ));
         }
+        let role = role.as_ref().or(roles.private_links.as_ref());
         let credentials = match (file, secret, role) {
             (Some(file), None, None) => SecretFile::made(SECRET, KEY, read_aws(file)?),
             (None, Some(name), None) => SecretFile::existing(name, key),
-            (None, None, Some(role)) => {
-                SecretFile::made(SECRET, KEY, aws_role::profile(ROLE, role)?)
-            }
+            (None, None, Some(role)) => SecretFile::made(SECRET, KEY, roles.profile(ROLE, role)?),
             _ => {
                 return refused(
                     "--private-platform=AWS needs one of --aws-private-creds, --aws-private-secret and \
@@ -101,7 +101,7 @@ impl AwsPrivateArgs {
         Ok(Aws {
             region: region.clone(),
             credentials,
-            with_token: role.is_some(),
+            with_token: role.is_some() && roles.need_tokens(),
         })
     }
 }
@@ -109,6 +109,17 @@ impl AwsPrivateArgs {
 // === impl Aws ===
 
 impl Aws {
+    /// Puts parameters in the place of values.
+    pub(super) fn parameterize(&mut self, parameters: &mut Parameters) {
+        let Self {
+            region,
+            credentials,
+            with_token: _,
+        } = self;
+        parameters.take(AWS_REGION, region);
+        credentials.parameterize(parameters, AWS_SECRET, AWS_KEY);
+    }
+
     /// The arguments of an operator.
     pub(super) fn arguments(&self) -> Vec<String> {
         vec![
@@ -168,7 +179,7 @@ pub(super) mod tests {
             (given(region, None, Some(role)), ""),
         ] {
             let message = args
-                .resolve()
+                .resolve(&Roles::default())
                 .map_or_else(|it| it.to_string(), |_| String::new());
             assert_eq!(message.is_empty(), expected.is_empty(), "{message}");
             assert!(message.contains(expected), "{message}");
@@ -183,11 +194,11 @@ pub(super) mod tests {
             aws_private_creds: Some(file.path().to_owned()),
             ..given(Some("eu-west-1"), None, None)
         };
-        let message = format!("{:#}", args.resolve().unwrap_err());
+        let message = format!("{:#}", args.resolve(&Roles::default()).unwrap_err());
         assert!(!message.contains("hunter2"), "{message}");
         let complete = "[default]\naws_access_key_id = a\naws_secret_access_key = hunter2\n";
         fs::write(file.path(), complete).unwrap();
-        let aws = args.resolve().unwrap();
+        let aws = args.resolve(&Roles::default()).unwrap();
         let expected = SecretFile::made(SECRET, KEY, complete.to_owned());
         assert_eq!(*aws.credentials(), expected);
         assert_eq!(aws.volumes().len(), 1);
@@ -197,7 +208,7 @@ pub(super) mod tests {
     fn role_needs_token() {
         let role = "arn:aws:iam::123456789012:role/a";
         let aws = given(Some("eu-west-1"), None, Some(role))
-            .resolve()
+            .resolve(&Roles::default())
             .unwrap();
         let content = &aws.credentials().content;
         assert!(content.as_ref().unwrap().contains(role));

@@ -99,7 +99,7 @@ fn combinations_of_flags_are_checked() {
             "--gcp-region \"A\" is not a name",
         ),
     ] {
-        match args.resolve(false) {
+        match args.resolve(false, &Roles::default()) {
             Ok(_) => assert_eq!(expected, "", "{args:?}"),
             Err(error) => {
                 let message = error.to_string();
@@ -110,7 +110,12 @@ fn combinations_of_flags_are_checked() {
             }
         }
     }
-    assert_eq!(args(PrivatePlatform::Azure).resolve(true).unwrap(), None);
+    assert_eq!(
+        args(PrivatePlatform::Azure)
+            .resolve(true, &Roles::default())
+            .unwrap(),
+        None
+    );
 }
 
 #[test]
@@ -124,7 +129,7 @@ fn credentials_are_checked_and_not_quoted() {
             azure_pls_subscription_id: subscription.map(str::to_owned),
             ..azure()
         };
-        args.resolve(false)
+        args.resolve(false, &Roles::default())
     };
     for (text, subscription, expected) in [
         (complete.to_owned(), None, "has no subscriptionId"),

@@ -8,6 +8,7 @@ use crate::install::args::Outputs;
 use crate::install::cluster::{Cluster, message, status_code};
 use crate::install::conversion;
 use crate::install::difference::Outcome;
+use crate::install::external_dns;
 use crate::install::kind::{Kind, Scope};
 use crate::install::object::{Id, Object, is_ours, selector};
 use crate::install::observe;
@@ -25,7 +26,7 @@ pub(super) struct Snapshot {
 }
 
 /// Kinds that an installation makes, and takes away again when it no longer wants them.
-const REMOVABLE: [Kind; 15] = [
+const REMOVABLE: [Kind; 16] = [
     Kind::ServiceAccount,
     Kind::Secret,
     Kind::ConfigMap,
@@ -39,6 +40,7 @@ const REMOVABLE: [Kind; 15] = [
     Kind::PodDisruptionBudget,
     Kind::Service,
     Kind::ServiceMonitor,
+    Kind::PodMonitor,
     Kind::PrometheusRule,
     Kind::Deployment,
 ];
@@ -64,9 +66,15 @@ pub(super) async fn at_surroundings(
     options: &Options,
     cluster: &Cluster,
 ) -> anyhow::Result<Surroundings> {
-    observe::surroundings(cluster, &options.namespace)
+    let mut surroundings = observe::surroundings(cluster, &options.namespace)
         .await
-        .context("cannot read what the cluster has: get and list on hostedclusters and on Cluster API's kinds are needed")
+        .context("cannot read what the cluster has: get and list on hostedclusters and on Cluster API's kinds are needed")?;
+    if options.external_dns.is_some() {
+        surroundings.dns = external_dns::look::surroundings(cluster, &options.namespace)
+            .await
+            .context("cannot read what ExternalDNS depends on: get on namespace kube-system and on OpenShift's proxy are needed")?;
+    }
+    Ok(surroundings)
 }
 
 /// The permissions that the operators get, unless the user may hand out any.

@@ -49,6 +49,9 @@ fn config(context: &Context<'_>, config_map: &mut ConfigMap) -> Result<()> {
 fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
     let operator = edit::container(edit::pod(workload), NAME)?;
     edit::env(operator, "HOSTED_CONTROL_PLANE_NAME", context.name());
+    if let Some(scale) = &context.settings.cert_rotation_scale {
+        edit::env(operator, "CERT_ROTATION_SCALE", scale);
+    }
     context.settings.proxy.set_env(operator, []);
     Ok(())
 }

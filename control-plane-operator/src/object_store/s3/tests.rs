@@ -225,3 +225,15 @@ fn urls_follow_region_and_name() {
         assert_eq!(bucket.url("k/1.db"), expected);
     }
 }
+
+/// Its author would choose a role that trusts the nodes of the management cluster.
+#[test]
+fn credentials_of_the_machine_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("credentials");
+    let profile =
+        "[default]\nrole_arn = arn:aws:iam::1:role/a\ncredential_source = Ec2InstanceMetadata\n";
+    std::fs::write(&file, profile).unwrap();
+    let error = source(Some(&file), &|_| None).unwrap_err().to_string();
+    assert!(error.contains("web_identity_token_file"), "{error}");
+}

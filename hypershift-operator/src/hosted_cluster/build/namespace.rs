@@ -16,13 +16,15 @@ use crate::platform::azure::identity::uses_managed;
 
 /// Label of a control-plane-operator's image whose pods keep to the level `restricted`.
 const RESTRICTED: &str = "io.openshift.hypershift.restricted-psa";
+/// Label of namespaces that OpenShift's own monitoring watches.
+const MONITORED: &str = "openshift.io/cluster-monitoring";
 /// Annotation with the ID of the cluster's resource in Azure.
 const AZURE_RESOURCE: &str = "azure.microsoft.com/hcp-cluster-azure-resource-id";
 
 /// The namespace.
 pub(super) fn namespace(facts: &Facts) -> Desired {
     let level = level(facts);
-    let labels = json!({
+    let mut labels = json!({
         HOSTED_CONTROL_PLANE: "true",
         "pod-security.kubernetes.io/enforce": level,
         "pod-security.kubernetes.io/audit": level,
@@ -30,6 +32,9 @@ pub(super) fn namespace(facts: &Facts) -> Desired {
         // Otherwise OpenShift chooses a level by the rights of service accounts.
         "security.openshift.io/scc.podSecurityLabelSync": "false",
     });
+    if facts.images.control_planes.platform_monitoring {
+        labels[MONITORED] = json!("true");
+    }
     let mut annotations = BTreeMap::new();
     if let Some(user) = facts.management.uid(&facts.namespace) {
         annotations.insert(names::USER, user.to_string());
@@ -141,6 +146,17 @@ mod tests {
                 .operator_labels
                 .insert(RESTRICTED.to_owned(), String::new());
             assert_eq!(level(&facts), labelled, "{platform} {types:?}");
+        }
+    }
+
+    #[test]
+    fn openshift_watches_namespaces_on_request() {
+        let mut facts = fixture::facts(fixture::hosted_cluster("aws"), CapiTypes::Private);
+        for (watches, expected) in [(false, json!(null)), (true, json!("true"))] {
+            facts.images.control_planes.platform_monitoring = watches;
+            let made = namespace(&facts);
+            let labels = &made.body["metadata"]["labels"];
+            assert_eq!(labels[MONITORED], expected, "{watches}");
         }
     }
 

@@ -5,6 +5,7 @@ pub(crate) mod virtual_machines;
 use api::hypershift::v1beta1::platform::PlatformType;
 use api::hypershift::v1beta1::services::{PublishingStrategyType, ServiceType};
 use api::names::HOSTED_CONTROL_PLANE;
+use ipnet::IpNet;
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use kube::api::ApiResource;
 use serde_json::{Value, json};
@@ -136,15 +137,13 @@ fn published(facts: &Facts) -> Vec<Desired> {
 
 /// Only labeled pods may reach the API server of the management cluster.
 fn management_api(facts: &Facts) -> Option<Desired> {
-    let addresses = &facts.management.api_server;
-    if addresses.is_empty() {
+    let blocked = blocked(facts);
+    if blocked.is_empty() {
         return None;
     }
     let of = |six: bool, all: &str| {
-        let except = addresses.iter().filter(|it| it.contains(':') == six);
-        let except: Vec<_> = except
-            .map(|it| format!("{it}/{}", if six { 128 } else { 32 }))
-            .collect();
+        let except = blocked.iter().filter(|it| it.contains(':') == six);
+        let except: Vec<_> = except.collect();
         let mut block = json!({ "cidr": all });
         if !except.is_empty() {
             block["except"] = json!(except);
@@ -167,6 +166,18 @@ fn management_api(facts: &Facts) -> Option<Desired> {
         "management-kas",
         fields,
     ))
+}
+
+/// The networks that other pods may not reach: those of the flag, or else the addresses of the API server.
+fn blocked(facts: &Facts) -> Vec<String> {
+    let given = &facts.images.control_planes.blocked;
+    if !given.is_empty() {
+        return given.iter().map(IpNet::to_string).collect();
+    }
+    let addresses = facts.management.api_server.iter();
+    addresses
+        .map(|it| format!("{it}/{}", if it.contains(':') { 128 } else { 32 }))
+        .collect()
 }
 
 fn app(name: &str) -> Value {

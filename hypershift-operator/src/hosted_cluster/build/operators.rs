@@ -42,6 +42,8 @@ const MANAGER_IMAGE: &str = "hypershift.openshift.io/capi-manager-image";
 const PROVIDER_IMAGE: &str = "capi-provider";
 /// The name that the manifest of Cluster API's controllers has for their image.
 const CORE_IMAGE: &str = "cluster-capi-controllers";
+/// The name that the provider for OpenStack has for the image of the controllers of images.
+const RESOURCE_CONTROLLER: &str = "openstack-resource-controller";
 /// The name that the manifest of another program of this operator has for its image.
 const OWN_IMAGE: &str = "hypershift-operator";
 /// API groups of the management cluster that components may write.
@@ -226,14 +228,17 @@ fn release(
     overrides.extend(provider_image.map(|image| (PROVIDER_IMAGE.to_owned(), image)));
     let own = facts.images.own.clone();
     overrides.extend(own.map(|image| (OWN_IMAGE.to_owned(), image)));
-    if let Some(image) = facts.annotations().get(MANAGER_IMAGE) {
-        overrides.insert(CORE_IMAGE.to_owned(), image.clone());
-    }
+    let core = facts.annotations().get(MANAGER_IMAGE);
+    let core = core.or(facts.images.cluster_api.as_ref()).cloned();
+    overrides.extend(core.map(|image| (CORE_IMAGE.to_owned(), image)));
+    let resource_controller = facts.images.resource_controller.clone();
+    overrides.extend(resource_controller.map(|image| (RESOURCE_CONTROLLER.to_owned(), image)));
     Ok(release.with_overrides(&settings.own_image, &overrides))
 }
 
 fn settings(facts: &Facts, own_image: String) -> Settings {
     let overrides = IMAGE_OVERRIDES.get(facts.annotations()).ok().flatten();
+    let control_planes = &facts.images.control_planes;
     let mirrors = facts
         .cluster
         .spec
@@ -260,8 +265,9 @@ fn settings(facts: &Facts, own_image: String) -> Settings {
         azure_key_vault_client_id: facts.cloud.azure_key_vault_client_id.clone(),
         metrics_set: facts.images.metrics_set,
         monitoring: MonitoringStack::default(),
-        version_metrics: false,
-        version_metrics_url: None,
+        cert_rotation_scale: control_planes.cert_rotation_scale.clone(),
+        version_metrics: control_planes.version_metrics,
+        version_metrics_url: control_planes.version_metrics_url.clone(),
         proxy: OwnProxy::default(),
         served_groups: served_groups(facts),
     }
@@ -337,6 +343,12 @@ fn environment(facts: &Facts, settings: &Settings) -> Value {
             "METRICS_SET",
             settings.metrics_set.map(|set| name(set).to_owned()),
         ),
+        ("CERT_ROTATION_SCALE", settings.cert_rotation_scale.clone()),
+        (
+            "ENABLE_CVO_MANAGEMENT_CLUSTER_METRICS_ACCESS",
+            settings.version_metrics.then(|| "true".to_owned()),
+        ),
+        ("CVO_PROMETHEUS_URL", settings.version_metrics_url.clone()),
     ];
     let given = given
         .into_iter()

@@ -1,5 +1,7 @@
 //! Golden files of all rendered objects, one for each platform and types. `UPDATE_GOLDEN=1` rewrites them.
 
+mod settings;
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -325,6 +327,35 @@ fn the_proxy_config_map_does_not_depend_on_a_provider() {
         let found = objects
             .any(|it| it.resource.kind == "ConfigMap" && it.name() == "kube-apiserver-proxy");
         assert_eq!(found, expected, "{platform} {types:?}");
+    }
+}
+
+#[test]
+fn images_of_the_core_controllers_have_an_order() {
+    for (annotation, flag, expected) in [
+        (None, None, "/cluster-capi-controllers"),
+        (None, Some("images.example.com/b"), "images.example.com/b"),
+        (
+            Some("images.example.com/a"),
+            Some("images.example.com/b"),
+            "images.example.com/a",
+        ),
+    ] {
+        let mut facts = facts("aws", CapiTypes::Private);
+        let annotations = facts.cluster.metadata.annotations.get_or_insert_default();
+        let key = "hypershift.openshift.io/capi-manager-image".to_owned();
+        let given = annotation.map(|it: &str| (key, it.to_owned()));
+        annotations.extend(given);
+        facts.images.cluster_api = flag.map(str::to_owned);
+        let plan = build(&facts).unwrap();
+        let mut objects = plan.iter().flat_map(|it| &it.objects);
+        let found = objects
+            .find(|it| it.resource.kind == "Deployment" && it.name() == names::CLUSTER_API)
+            .unwrap();
+        let containers = &found.body["spec"]["template"]["spec"]["containers"];
+        let mut containers = containers.as_array().unwrap().iter();
+        let has = containers.any(|it| it["image"].as_str().unwrap().contains(expected));
+        assert!(has, "{annotation:?} {flag:?}: {found:?}");
     }
 }
 

@@ -60,7 +60,8 @@ impl Infrastructure for Aws {
     }
 
     fn provider_image(&self, facts: &Facts) -> Result<Option<String>, String> {
-        of_release(facts, IMAGE_ANNOTATION, None, IMAGE)
+        let flag = facts.images.aws_provider.as_ref();
+        of_release(facts, IMAGE_ANNOTATION, flag, IMAGE)
     }
 
     fn credentials(&self, facts: &Facts) -> Option<Vec<String>> {
@@ -244,6 +245,27 @@ mod tests {
         let facts = fixture::facts(cluster, CapiTypes::Private);
         let problems = Aws.credentials(&facts).unwrap();
         assert!(problems[0].contains("awsKms is \"kms\""), "{problems:?}");
+    }
+
+    #[test]
+    fn images_of_the_provider_have_an_order() {
+        let release = "images.example.com/4.20.1/";
+        for (annotation, flag, expected) in [
+            (None, None, release),
+            (None, Some("b"), "b"),
+            (Some("a"), Some("b"), "a"),
+        ] {
+            let mut facts = fixture::facts(fixture::hosted_cluster("aws"), CapiTypes::Private);
+            let annotations = facts.cluster.metadata.annotations.get_or_insert_default();
+            let given = annotation.map(|it: &str| (IMAGE_ANNOTATION.to_owned(), it.to_owned()));
+            annotations.extend(given);
+            facts.images.aws_provider = flag.map(str::to_owned);
+            let image = Aws.provider_image(&facts).unwrap().unwrap();
+            assert!(
+                image.starts_with(expected),
+                "{annotation:?} {flag:?}: {image}"
+            );
+        }
     }
 
     #[test]

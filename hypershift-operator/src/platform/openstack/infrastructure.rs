@@ -118,7 +118,9 @@ impl Infrastructure for OpenStack {
             .filter(|it| migrates || !it.starts_with("--skip-crd"));
         container.args = Some(arguments.map(|&it| it.to_owned()).collect());
         container.resources = Some(requests(REQUESTS));
-        if release.is_some_and(|release| release.component(RESOURCE_CONTROLLER).is_ok()) {
+        let is_released =
+            release.is_some_and(|release| release.component(RESOURCE_CONTROLLER).is_ok());
+        if is_released || facts.images.resource_controller.is_some() {
             pod.containers.push(resource_controller());
         }
     }

@@ -175,6 +175,18 @@ fn the_provider_has_the_controllers_of_images() {
 }
 
 #[test]
+fn the_controllers_of_images_may_have_another_image() {
+    let mut facts = facts(CapiTypes::Private, &json!({}));
+    let other = "images.example.com/resource-controller:v2";
+    facts.images.resource_controller = Some(other.to_owned());
+    let deployment = &built(&facts, "Deployment")["capi-provider"];
+    let containers = deployment.body["spec"]["template"]["spec"]["containers"].as_array();
+    let mut containers = containers.unwrap().iter();
+    let container = containers.find(|it| it["name"] == "orc-manager");
+    assert_eq!(container.unwrap()["image"], other);
+}
+
+#[test]
 fn a_deletion_waits_for_images_and_servers() {
     let kinds = OpenStack.cleaned_up(Capi::new(CapiTypes::Private));
     let kinds: Vec<_> = kinds.iter().map(|it| it.kind.as_str()).collect();

@@ -2,6 +2,10 @@
 //!
 //! `UPDATE_GOLDEN=1 cargo test -p cli --test install_render` writes them again.
 
+mod charts;
+mod external_dns;
+mod images;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -178,12 +182,45 @@ fn all_options() {
         "--additional-operator-env-vars=HTTPS_PROXY=http://proxy.example.com:3128,METRICS_SET=All",
         "--platform-monitoring=OperatorOnly",
         "--monitoring-dashboards",
+        "--enable-admin-rbac-generation",
         "--private-platform=AWS",
         "--aws-private-region=eu-west-1",
         "--aws-private-role-arn=arn:aws:iam::123456789012:role/private-links",
         "--render-sensitive",
     ]);
     compare("everything.yaml", &text);
+}
+
+#[test]
+fn openshift_monitors_what_is_asked_for() {
+    for (monitored, expected, watches) in [
+        ("None", None, false),
+        ("OperatorOnly", Some("Role"), false),
+        ("All", Some("ClusterRole"), true),
+    ] {
+        let flag = format!("--platform-monitoring={monitored}");
+        let objects = objects(&rendered(&["--outputs=resources", &flag]));
+        let named = |kind: &str| {
+            let mut objects = objects.iter().filter(|it| it["kind"] == kind);
+            objects.find(|it| {
+                let name = it["metadata"]["name"].as_str().unwrap_or_default();
+                name.ends_with("prometheus-k8s")
+            })
+        };
+        for kind in ["Role", "ClusterRole"] {
+            assert_eq!(named(kind).is_some(), expected == Some(kind), "{monitored}");
+            let binding = named(&format!("{kind}Binding"));
+            assert_eq!(binding.is_some(), expected == Some(kind), "{monitored}");
+        }
+        let namespace = objects.iter().find(|it| it["kind"] == "Namespace");
+        let labels = &namespace.expect("it is rendered")["metadata"]["labels"];
+        let is_labeled = labels["openshift.io/cluster-monitoring"] == "true";
+        assert_eq!(is_labeled, expected.is_some(), "{monitored}");
+        let operator = objects.iter().find(|it| it["kind"] == "Deployment");
+        let text = operator.expect("it is rendered").to_string();
+        let argument = "--enable-ocp-cluster-monitoring";
+        assert_eq!(text.contains(argument), watches, "{monitored}");
+    }
 }
 
 /// What the conversion webhook adds to an installation: its objects, and the versions of the kinds that it converts.
@@ -518,7 +555,7 @@ fn the_dashboard_shows_metrics_that_exist() {
 #[test]
 fn usage_errors_are_reported_as_such() {
     let private = private();
-    let table: [(&[&str], &str); 16] = [
+    let table: [(&[&str], &str); 17] = [
         (&["--namespace=A"], "--namespace"),
         (&["--private-crds-from=cluster"], "--private-capi-types"),
         (
@@ -565,6 +602,13 @@ fn usage_errors_are_reported_as_such() {
         (
             &["--oidc-storage-provider-s3-role-arn=admin"],
             "is not the ARN of a role",
+        ),
+        (
+            &[
+                "--aws-operator-roles-file=roles.json",
+                "--aws-private-role-arn=a",
+            ],
+            "--aws-private-role-arn",
         ),
         (&["--private-platform=AWS"], "--aws-private-region"),
         (
