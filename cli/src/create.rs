@@ -1,4 +1,4 @@
-//! `create`: hosted clusters, their node pools, and kubeconfigs for them.
+//! `create`: hosted clusters, their node pools, kubeconfigs for them, and what they need in clouds.
 
 mod cluster;
 mod kubeconfig;
@@ -15,7 +15,7 @@ use cluster::Cluster;
 use kubeconfig::Kubeconfig;
 use node_pool::NodePool;
 
-use crate::infra::{CreateBastion, CreateIam, CreateInfra};
+use crate::infra::{CreateBastion, CreateIam, CreateInfra, CreateOperatorRoles};
 use crate::program::Program;
 
 /// What can be created.
@@ -38,6 +38,9 @@ pub(crate) enum Create {
     /// Create a host from which nodes of a hosted cluster are reached by SSH
     #[command(subcommand, arg_required_else_help = true)]
     Bastion(CreateBastion),
+    /// Create the roles of the operator in a cloud
+    #[command(subcommand, arg_required_else_help = true)]
+    OperatorRoles(CreateOperatorRoles),
 }
 
 /// Runs `create`.
@@ -49,5 +52,6 @@ pub(crate) fn run(create: &Create, program: Program) -> anyhow::Result<()> {
         Create::Infra(infra) => infra.run(),
         Create::Iam(iam) => iam.run(),
         Create::Bastion(bastion) => bastion.run(),
+        Create::OperatorRoles(roles) => roles.run(),
     }
 }

@@ -10,6 +10,7 @@ mod destroy;
 pub mod doctor;
 mod dump;
 mod exit;
+mod fix;
 mod hosted;
 mod infra;
 pub mod install;
