@@ -16,6 +16,7 @@ mod infra;
 pub mod install;
 mod listed;
 mod migrate;
+mod oadp;
 mod program;
 mod progress;
 mod scale;
