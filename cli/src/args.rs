@@ -7,7 +7,8 @@ use clap_complete::Shell;
 
 use crate::program::Program;
 use crate::{
-    console_logs, crds, create, destroy, doctor, dump, install, migrate, scale, uninstall, version,
+    console_logs, crds, create, destroy, doctor, dump, fix, install, migrate, scale, uninstall,
+    version,
 };
 
 /// Hosted control planes on private Cluster API types.
@@ -62,6 +63,9 @@ enum Clusters {
     /// Dump the objects and logs of a hosted cluster to files
     #[command(subcommand)]
     Dump(dump::Dump),
+    /// Fix what a hosted cluster needs outside of the management cluster, after a disaster
+    #[command(subcommand, arg_required_else_help = true)]
+    Fix(fix::Fix),
 }
 
 /// Runs what the command line asks for.
@@ -125,6 +129,7 @@ impl Clusters {
             Self::Destroy(destroy) => destroy::run(destroy),
             Self::Scale(scale) => scale::run(scale),
             Self::Dump(dump) => dump::run(dump),
+            Self::Fix(fix) => fix::run(fix),
         }
     }
 }

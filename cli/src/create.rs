@@ -1,4 +1,4 @@
-//! `create`: hosted clusters, their node pools, and kubeconfigs for them.
+//! `create`: hosted clusters, their node pools, kubeconfigs for them, what they need in clouds, and their backups.
 
 mod cluster;
 mod kubeconfig;
@@ -15,7 +15,8 @@ use cluster::Cluster;
 use kubeconfig::Kubeconfig;
 use node_pool::NodePool;
 
-use crate::infra::{CreateBastion, CreateIam, CreateInfra};
+use crate::infra::{CreateBastion, CreateIam, CreateInfra, CreateOperatorRoles};
+use crate::oadp;
 use crate::program::Program;
 
 /// What can be created.
@@ -38,6 +39,15 @@ pub(crate) enum Create {
     /// Create a host from which nodes of a hosted cluster are reached by SSH
     #[command(subcommand, arg_required_else_help = true)]
     Bastion(CreateBastion),
+    /// Create the roles of the operator in a cloud
+    #[command(subcommand, arg_required_else_help = true)]
+    OperatorRoles(CreateOperatorRoles),
+    /// Create a backup of a hosted cluster, which Velero of OADP makes
+    OadpBackup(Box<oadp::BackupArgs>),
+    /// Create a schedule by which Velero of OADP backs up a hosted cluster
+    OadpSchedule(Box<oadp::ScheduleArgs>),
+    /// Create a restore of a hosted cluster from a backup, which Velero of OADP does
+    OadpRestore(Box<oadp::RestoreArgs>),
 }
 
 /// Runs `create`.
@@ -49,5 +59,9 @@ pub(crate) fn run(create: &Create, program: Program) -> anyhow::Result<()> {
         Create::Infra(infra) => infra.run(),
         Create::Iam(iam) => iam.run(),
         Create::Bastion(bastion) => bastion.run(),
+        Create::OperatorRoles(roles) => roles.run(),
+        Create::OadpBackup(args) => args.run(),
+        Create::OadpSchedule(args) => args.run(),
+        Create::OadpRestore(args) => args.run(),
     }
 }

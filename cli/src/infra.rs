@@ -30,12 +30,23 @@ pub(crate) enum CreateIam {
     /// An identity provider, IAM roles and an instance profile on AWS
     #[command(after_help = include_str!("infra/aws/create_iam.txt"))]
     Aws(Box<aws::CreateIamArgs>),
+    /// The role with which this command creates and destroys clusters on AWS
+    #[command(after_help = include_str!("infra/aws/create_cli_role.txt"))]
+    CliRole(Box<aws::CreateCliRoleArgs>),
     /// Managed identities with federated credentials on Azure
     #[command(after_help = include_str!("infra/azure/create_iam.txt"))]
     Azure(Box<azure::CreateIamArgs>),
     /// A workload identity pool and service accounts on Google Cloud
     #[command(after_help = include_str!("infra/gcp/create_iam.txt"))]
     Gcp(Box<gcp::CreateIamArgs>),
+}
+
+/// The clouds in which roles of the operator are created.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CreateOperatorRoles {
+    /// The IAM roles that the operator and external-dns of a management cluster assume on AWS
+    #[command(after_help = include_str!("infra/aws/create_operator_roles.txt"))]
+    Aws(Box<aws::CreateOperatorRolesArgs>),
 }
 
 /// The clouds in which bastions are created.
@@ -100,8 +111,20 @@ impl CreateIam {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         match self {
             Self::Aws(args) => args.run(),
+            Self::CliRole(args) => args.run(),
             Self::Azure(args) => args.run(),
             Self::Gcp(args) => args.run(),
+        }
+    }
+}
+
+// === impl CreateOperatorRoles ===
+
+impl CreateOperatorRoles {
+    /// Creates them, or reports what would be created.
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Aws(args) => args.run(),
         }
     }
 }

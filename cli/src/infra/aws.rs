@@ -1,6 +1,7 @@
-//! Infrastructure on AWS: the network of a cluster, its hosted zones, the identities of its components, and a bastion.
+//! Infrastructure on AWS: the network of a cluster, its hosted zones, the identities of its components, a bastion, and roles
+//! of the operator and of this command.
 //!
-//! `network`, `bastion`, `roles`, `scope`, `signing_key`, `kind` and `rest` decide without I/O: what should exist, with names,
+//! `network`, `bastion`, `roles`, `scope`, `signing_key`, `issuer_recovery`, `kind` and `rest` decide without I/O: what should exist, with names,
 //! address ranges, tags and policies, and what calls are like. `executor` and what is created and destroyed by it make the
 //! calls, through the trait [`call::Calls`]: that of `client` sends them to AWS.
 
@@ -8,6 +9,7 @@ mod bastion;
 mod bastion_command;
 mod bucket;
 mod call;
+mod cli_role;
 mod client;
 mod command;
 mod create_bastion;
@@ -22,9 +24,15 @@ mod destroy_vpc;
 mod executor;
 #[cfg(test)]
 mod fake;
+mod issuer_recovery;
 mod kind;
+mod named_role;
 mod network;
+mod operator_roles;
+mod recover_issuer;
+mod recover_issuer_command;
 mod rest;
+mod role_commands;
 mod roles;
 mod scope;
 mod signing_key;
@@ -44,6 +52,8 @@ pub(crate) use create_network::{NetworkOutput, NetworkRequest};
 pub(crate) use credentials::CredentialArgs;
 pub(crate) use destroy_network::DestroyRequest;
 pub(crate) use executor::Executor;
+pub(crate) use recover_issuer_command::RecoverIssuerArgs;
+pub(crate) use role_commands::{CreateCliRoleArgs, CreateOperatorRolesArgs};
 pub(crate) use roles::Resources;
 pub(crate) use scope::{Scope, place};
 pub(crate) use signing_key::SigningKey;

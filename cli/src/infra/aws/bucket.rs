@@ -12,7 +12,7 @@ use super::signing_key::SigningKey;
 use crate::Usage;
 
 /// The region whose buckets are created without naming it.
-const FIRST_REGION: &str = "us-east-1";
+pub(super) const FIRST_REGION: &str = "us-east-1";
 /// The end of the name of a bucket that is created for one infrastructure.
 const OWN_BUCKET: &str = "oidc";
 const REGISTRY: &str = "image-registry-";
@@ -186,7 +186,7 @@ impl<C: Calls> Executor<'_, C> {
         }
     }
 
-    async fn has_bucket(&self, bucket: &str) -> Result<bool, Error> {
+    pub(super) async fn has_bucket(&self, bucket: &str) -> Result<bool, Error> {
         let call = Call::s3("HeadBucket").with("Bucket", bucket);
         match self.calls.call(&call).await {
             Ok(_) => Ok(true),

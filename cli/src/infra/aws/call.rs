@@ -17,6 +17,7 @@ pub(crate) enum Service {
     Iam,
     Route53,
     S3,
+    Sts,
 }
 
 /// A call.
@@ -60,6 +61,10 @@ impl Call {
 
     pub(crate) fn s3(action: &'static str) -> Self {
         Self::new(Service::S3, action)
+    }
+
+    pub(crate) fn sts(action: &'static str) -> Self {
+        Self::new(Service::Sts, action)
     }
 
     /// With a parameter.

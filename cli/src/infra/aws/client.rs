@@ -27,6 +27,10 @@ impl Calls for Aws {
         let document = if let Some(rest) = rest::request(call) {
             let sent = self.0.rest(&service, call.action, &rest, repeatable);
             let document = sent.await?;
+            if call.action == "GetObject" {
+                // It is no XML.
+                return Ok(Element::leaf("Object", &document));
+            }
             let is_written = [Method::PUT, Method::DELETE].contains(&rest.method);
             if call.service == Service::S3 && is_written {
                 // Nothing is read of these, and services like S3 respond with different texts.
@@ -60,5 +64,6 @@ fn facts(service: Service) -> aws::Service {
         Service::Iam => aws::IAM,
         Service::Route53 => aws::ROUTE53,
         Service::S3 => aws::S3,
+        Service::Sts => aws::STS,
     }
 }

@@ -16,9 +16,9 @@ use super::roles::{
 use super::signing_key::SigningKey;
 
 /// Who tokens are for.
-const CLIENTS: [&str; 2] = ["openshift", "sts.amazonaws.com"];
+pub(super) const CLIENTS: [&str; 2] = ["openshift", "sts.amazonaws.com"];
 /// Of the authority that issues certificates of S3; IAM checks the chain itself.
-const THUMBPRINT: &str = "A9D53002E97E00E043244F3D170D6F4C414104FD";
+pub(super) const THUMBPRINT: &str = "A9D53002E97E00E043244F3D170D6F4C414104FD";
 const ABSENT: [&str; 1] = ["NoSuchEntity"];
 /// What is new is not known everywhere at once.
 const NEW: [&str; 2] = ["NoSuchEntity", "ConcurrentModification"];

@@ -43,6 +43,8 @@ pub(super) struct State {
     pub(super) profiles: BTreeMap<String, Profile>,
     pub(super) providers: BTreeMap<String, Provider>,
     pub(super) buckets: BTreeMap<String, Bucket>,
+    /// The ARN of who makes the calls, if it is not a user.
+    pub(super) caller: Option<String>,
     /// All calls so far.
     pub(super) calls: Vec<Call>,
     fault: Option<Fault>,
@@ -122,6 +124,7 @@ impl State {
             Service::Iam => self.iam(call),
             Service::Route53 => self.route53(call),
             Service::S3 => self.s3(call),
+            Service::Sts => Ok(self.sts()),
         }
     }
 

@@ -106,6 +106,7 @@ fn s3(call: &Call) -> Rest {
             content_type: Some(JSON),
             ..document(Method::PUT, object, "", call.get("Body"))
         },
+        "GetObject" => bare(Method::GET, object, ""),
         "ListObjectsV2" => {
             let parameters = call.parameters.get(1..).unwrap_or_default();
             let mut listed = get(bucket, parameters);
@@ -257,6 +258,14 @@ mod tests {
                 "POST",
                 "/b?delete=",
                 "<Object><Key>x</Key></Object><Object><Key>y</Key></Object><Quiet>true</Quiet>",
+            ),
+            (
+                Call::s3("GetObject")
+                    .with("Bucket", "b")
+                    .with("Key", "a/x y"),
+                "GET",
+                "/b/a/x%20y?",
+                "",
             ),
             (Call::s3("ListBuckets"), "GET", "/?", ""),
         ] {

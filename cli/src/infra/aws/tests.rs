@@ -1,6 +1,8 @@
 //! What is created and destroyed, call by call, and what is left when a command is killed at any of them.
 
 mod bastion;
+mod named_roles;
+mod recovery;
 
 use std::sync::LazyLock;
 use std::time::Duration;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use support::aws::{Element, Error};
+use support::xml::escaped;
 
 use super::{State, refused, tags_xml, xml};
 use crate::infra::aws::call::{Call, Tags};
@@ -27,7 +28,7 @@ pub(in crate::infra::aws) struct Zone {
 pub(in crate::infra::aws) struct Role {
     pub(in crate::infra::aws) tags: Tags,
     pub(in crate::infra::aws) trust: String,
-    policies: BTreeMap<String, String>,
+    pub(in crate::infra::aws) policies: BTreeMap<String, String>,
 }
 
 /// An instance profile.
@@ -40,9 +41,9 @@ pub(in crate::infra::aws) struct Profile {
 /// An identity provider.
 #[derive(Debug, Clone, Default)]
 pub(in crate::infra::aws) struct Provider {
-    tags: Tags,
-    clients: Vec<String>,
-    thumbprints: Vec<String>,
+    pub(in crate::infra::aws) tags: Tags,
+    pub(in crate::infra::aws) clients: Vec<String>,
+    pub(in crate::infra::aws) thumbprints: Vec<String>,
 }
 
 /// A bucket.
@@ -210,6 +211,11 @@ impl State {
         }
     }
 
+    pub(super) fn sts(&self) -> String {
+        let arn = self.caller.as_deref().unwrap_or("arn:aws:iam::1:user/a");
+        xml("GetCallerIdentityResult", &xml("Arn", arn))
+    }
+
     pub(super) fn route53(&mut self, call: &Call) -> Result<String, Error> {
         let absent = || refused(call, 404, "NoSuchHostedZone");
         let id = call.get("Id");
@@ -337,6 +343,11 @@ impl State {
                 let [key, body] = ["Key", "Body"].map(|it| call.get(it).to_owned());
                 bucket.objects.insert(key, body);
                 Ok(String::new())
+            }
+            "GetObject" => {
+                let object = bucket.objects.get(call.get("Key"));
+                let object = object.ok_or_else(|| refused(call, 404, "NoSuchKey"))?;
+                Ok(escaped(object))
             }
             "ListObjectsV2" => {
                 let keys = bucket
