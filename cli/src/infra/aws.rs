@@ -1,9 +1,11 @@
 //! Infrastructure on AWS: the network of a cluster, its hosted zones, the identities of its components, and a bastion.
 //!
-//! `network`, `bastion`, `roles`, `scope`, `signing_key`, `kind` and `rest` decide without I/O: what should exist, with names,
-//! address ranges, tags and policies, and what calls are like. `executor` and what is created and destroyed by it make the
-//! calls, through the trait [`call::Calls`]: that of `client` sends them to AWS.
+//! `network`, `bastion`, `roles`, `scope`, `signing_key`, `kind`, `rest` and `ram` decide without I/O: what should exist, with
+//! names, address ranges, tags and policies, and what calls are like. `executor` and what is created and destroyed by it make
+//! the calls, through the trait [`call::Calls`]: that of `client` sends them to AWS. `accounts` has an executor for each account
+//! of a shared VPC.
 
+mod accounts;
 mod bastion;
 mod bastion_command;
 mod bucket;
@@ -24,27 +26,31 @@ mod executor;
 mod fake;
 mod kind;
 mod network;
+mod private_zones;
+mod ram;
 mod rest;
 mod roles;
 mod scope;
+mod share;
 mod signing_key;
 #[cfg(test)]
 mod tests;
 mod zones;
 
+pub(crate) use accounts::Accounts;
 pub(crate) use bastion_command::{CreateBastionArgs, DestroyBastionArgs};
 pub(crate) use bucket::Issuer;
 pub(crate) use call::{Call, Calls};
 pub(crate) use client::Aws;
 pub(crate) use command::{
-    CreateIamArgs, CreateInfraArgs, DestroyIamArgs, DestroyInfraArgs, VpcArgs, write,
+    CreateIamArgs, CreateInfraArgs, DestroyIamArgs, DestroyInfraArgs, RoleArgs, VpcArgs, write,
 };
 pub(crate) use create_identity::{IdentityOutput, IdentityRequest};
 pub(crate) use create_network::{NetworkOutput, NetworkRequest};
-pub(crate) use credentials::CredentialArgs;
+pub(crate) use credentials::{CredentialArgs, OwnerArgs};
 pub(crate) use destroy_network::DestroyRequest;
 pub(crate) use executor::Executor;
-pub(crate) use roles::Resources;
+pub(crate) use roles::{Form, Resources};
 pub(crate) use scope::{Scope, place};
 pub(crate) use signing_key::SigningKey;
 pub(crate) use zones::Domain;

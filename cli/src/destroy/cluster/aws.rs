@@ -10,7 +10,9 @@ use serde_json::Value;
 use super::ClusterArgs;
 use super::cloud::CloudArgs;
 use crate::create::text::time_or_zero;
-use crate::infra::aws::{Aws, CredentialArgs, DestroyRequest, Domain, Executor, REGION, Scope};
+use crate::infra::aws::{
+    Accounts, Aws, CredentialArgs, DestroyRequest, Domain, Executor, OwnerArgs, REGION, Scope,
+};
 use crate::install::display::Display;
 use crate::install::runtime;
 
@@ -47,12 +49,18 @@ pub(crate) struct AwsArgs {
 
     #[command(flatten)]
     credentials: CredentialArgs,
+
+    #[command(flatten)]
+    owner: OwnerArgs,
 }
 
 /// What is destroyed.
 #[derive(Debug)]
 pub(super) struct Cloud {
     aws: Aws,
+    /// The account of the VPC, if it is another one.
+    owner: Option<Aws>,
+    owner_args: OwnerArgs,
     scope: Scope,
     network: DestroyRequest,
     preserve_iam: bool,
@@ -84,8 +92,11 @@ impl AwsArgs {
         let hint = "nothing was destroyed; --preserve-infra keeps network and IAM roles";
         let scope = Scope::new(infra_id, name, region, BTreeMap::new()).context(hint)?;
         let aws = self.credentials.connect(region, "cli-destroy-cluster");
+        let owner = self.owner.connect(region, "cli-destroy-cluster");
         Ok(Some(Cloud {
             aws: aws.context(hint)?,
+            owner: owner.context(hint)?,
+            owner_args: self.owner.clone(),
             scope,
             network,
             preserve_iam: self.preserve_iam,
@@ -111,9 +122,9 @@ impl AwsArgs {
 // === impl Cloud ===
 
 impl Cloud {
-    fn executor<'a>(&'a self, display: &'a Display) -> Executor<'a, Aws> {
+    fn executor<'a>(&'a self, aws: &'a Aws, display: &'a Display) -> Executor<'a, Aws> {
         Executor {
-            calls: &self.aws,
+            calls: aws,
             scope: &self.scope,
             display,
         }
@@ -121,22 +132,30 @@ impl Cloud {
 
     /// Destroys the network, which components of the cluster may still use, and then their roles.
     pub(super) async fn destroy(&self, display: &Display) -> anyhow::Result<()> {
-        let executor = self.executor(display);
-        Box::pin(executor.destroy_network(&self.network)).await?;
+        let cluster = self.executor(&self.aws, display);
+        let owner = self.owner.as_ref();
+        let owner = owner.map(|owner| self.executor(owner, display));
+        let zones = self.owner_args.private_zones();
+        let accounts = Accounts::new(&cluster, owner.as_ref(), zones);
+        Box::pin(accounts.destroy_network(&self.network)).await?;
         if self.preserve_iam {
             return Ok(());
         }
-        Box::pin(executor.destroy_identity(self.network.grace_period)).await
+        Box::pin(accounts.destroy_identity(self.network.grace_period)).await
     }
 
     /// Says what would be destroyed.
     pub(super) async fn report(&self, display: &Display) -> anyhow::Result<()> {
-        let executor = self.executor(display);
-        Box::pin(executor.report_destruction()).await?;
+        let cluster = self.executor(&self.aws, display);
+        let owner = self.owner.as_ref();
+        let owner = owner.map(|owner| self.executor(owner, display));
+        let zones = self.owner_args.private_zones();
+        let accounts = Accounts::new(&cluster, owner.as_ref(), zones);
+        Box::pin(accounts.report_destruction()).await?;
         if self.preserve_iam {
             return Ok(());
         }
-        Box::pin(executor.report_identity_destruction()).await
+        Box::pin(accounts.report_identity_destruction()).await
     }
 }
 

@@ -15,8 +15,10 @@ pub(crate) enum Service {
     Elb,
     ElbV2,
     Iam,
+    Ram,
     Route53,
     S3,
+    Sts,
 }
 
 /// A call.
@@ -54,12 +56,20 @@ impl Call {
         Self::new(Service::Iam, action)
     }
 
+    pub(crate) fn ram(action: &'static str) -> Self {
+        Self::new(Service::Ram, action)
+    }
+
     pub(crate) fn route53(action: &'static str) -> Self {
         Self::new(Service::Route53, action)
     }
 
     pub(crate) fn s3(action: &'static str) -> Self {
         Self::new(Service::S3, action)
+    }
+
+    pub(crate) fn sts(action: &'static str) -> Self {
+        Self::new(Service::Sts, action)
     }
 
     /// With a parameter.

@@ -137,6 +137,10 @@ pub(crate) const DHCP_OPTIONS: &str = "dhcp-options";
 pub(crate) const INTERNET_GATEWAY: &str = "igw";
 pub(crate) const PUBLIC_ROUTES: &str = "public";
 pub(crate) const S3_ENDPOINT: &str = "s3";
+/// The share of the subnets with the account of the cluster.
+pub(crate) const SHARE: &str = "share";
+/// The VPC in the account of the cluster by which a private zone is created there for a VPC of another account.
+pub(crate) const TEMPORARY_VPC: &str = "temporary-vpc";
 
 pub(crate) fn address(scope: &Scope, zone: &str) -> String {
     scope.named(&format!("eip-{zone}"))

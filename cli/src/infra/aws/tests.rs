@@ -1,12 +1,14 @@
 //! What is created and destroyed, call by call, and what is left when a command is killed at any of them.
 
 mod bastion;
+mod shared_vpc;
 
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use support::aws::Element;
 
+use super::accounts::PrivateZones;
 use super::call::Tags;
 use super::fake::{Bucket, Fake, Fault, Zone};
 use super::kind::Kind;
@@ -25,6 +27,34 @@ fn executor<'a>(fake: &'a Fake, scope: &'a Scope) -> Executor<'a, Fake> {
         calls: fake,
         scope,
         display: &QUIET,
+    }
+}
+
+/// What one account does.
+impl<C: Calls> Executor<'_, C> {
+    async fn create_network(&self, request: &NetworkRequest) -> anyhow::Result<NetworkOutput> {
+        let accounts = Accounts::new(self, None, PrivateZones::OfVpc);
+        accounts.create_network(request).await
+    }
+
+    async fn create_identity(&self, request: &IdentityRequest) -> anyhow::Result<IdentityOutput> {
+        let accounts = Accounts::new(self, None, PrivateZones::OfVpc);
+        accounts.create_identity(request).await
+    }
+
+    async fn destroy_network(&self, request: &DestroyRequest) -> anyhow::Result<()> {
+        let accounts = Accounts::new(self, None, PrivateZones::OfVpc);
+        accounts.destroy_network(request).await
+    }
+
+    async fn destroy_identity(&self, limit: Option<Duration>) -> anyhow::Result<()> {
+        let accounts = Accounts::new(self, None, PrivateZones::OfVpc);
+        accounts.destroy_identity(limit).await
+    }
+
+    async fn report_destruction(&self) -> anyhow::Result<()> {
+        let accounts = Accounts::new(self, None, PrivateZones::OfVpc);
+        accounts.report_destruction().await
     }
 }
 
@@ -53,19 +83,25 @@ async fn create(fake: &Fake) -> anyhow::Result<(NetworkOutput, IdentityOutput)> 
     let scope = scope();
     let executor = executor(fake, &scope);
     let made = executor.create_network(&network(&["1a"], false)).await?;
-    let request = IdentityRequest {
-        issuer: Issuer::new("a-x1", "us-east-1", None, None)?,
+    let identity = executor.create_identity(&identity(&made)).await?;
+    Ok((made, identity))
+}
+
+/// What is asked for after a network.
+fn identity(made: &NetworkOutput) -> IdentityRequest {
+    IdentityRequest {
+        issuer: Issuer::new("a-x1", "us-east-1", None, None).unwrap(),
         resources: Resources {
             public_zone: made.public_zone_id.clone(),
             private_zone: made.private_zone_id.clone(),
             local_zone: made.local_zone_id.clone(),
             kms_key: Some("arn:key".to_owned()),
             auto_node: true,
+            shared_vpc: !made.cluster_account_id.is_empty(),
         },
+        form: Form::default(),
         key: Some(key()),
-    };
-    let identity = executor.create_identity(&request).await?;
-    Ok((made, identity))
+    }
 }
 
 /// Destroys all, as `destroy cluster aws` does.
@@ -85,7 +121,7 @@ async fn destroy(fake: &Fake) -> anyhow::Result<()> {
 fn left(fake: &Fake) -> Vec<String> {
     let mut left = fake.state().snapshot();
     left.retain(|line| {
-        let is_zone = line.contains("Zone {") && line.contains("vpc: None");
+        let is_zone = line.contains("Zone {") && line.contains("vpc: None, others: {}");
         let is_deleted = line.contains("kind: NatGateway") && line.contains("\"deleted\"");
         !is_zone && !is_deleted
     });
@@ -401,6 +437,40 @@ async fn an_interrupted_creation_with_another_name_is_found() {
     let executor = self::executor(&fake, &next);
     let error = executor.refuse_other().await.unwrap_err().to_string();
     assert!(error.contains("--infra-id a-x1"), "{error}");
+}
+
+/// One role for all components, and policies of AWS.
+#[tokio::test]
+async fn roles_have_the_form_that_is_asked_for() {
+    for (shared, managed, roles) in [(true, false, 2), (false, true, 9), (true, true, 2)] {
+        let fake = Fake::with_zone(BASE);
+        let scope = scope();
+        let executor = executor(&fake, &scope);
+        let made = executor.create_network(&network(&["1a"], false)).await;
+        let mut request = identity(&made.unwrap());
+        request.resources.auto_node = false;
+        request.form = Form {
+            shared,
+            managed: managed.then(|| BASE.to_owned()),
+        };
+        let output = executor.create_identity(&request).await.unwrap();
+        let snapshot = fake.state().snapshot();
+        assert_eq!(executor.create_identity(&request).await.unwrap(), output);
+        assert_eq!(fake.state().snapshot(), snapshot);
+        assert_eq!(output.roles.len(), 7);
+        assert_eq!(fake.state().roles.len(), roles, "{shared} {managed}");
+        let is_shared = |arn: &String| arn == "arn:role/a-x1-shared-role";
+        assert_eq!(output.roles.values().all(is_shared), shared);
+        let attached = fake.state();
+        let attached = attached.roles.values().map(|it| it.attached.len());
+        let attached: usize = attached.sum();
+        let expected: usize = if managed { 9 } else { 0 };
+        assert_eq!(expected, attached, "{shared} {managed}");
+        let worker = "a-x1-worker-ROSA-Worker-Role";
+        assert_eq!(fake.state().roles.contains_key(worker), managed);
+        destroy(&fake).await.unwrap();
+        assert_eq!(left(&fake), [""; 0], "{shared} {managed}");
+    }
 }
 
 #[tokio::test]

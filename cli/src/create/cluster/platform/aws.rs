@@ -7,6 +7,7 @@ mod from_nothing;
 mod infrastructure;
 mod unsupported;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use api::annotations::cluster::AWS_KARPENTER_DEFAULT_INSTANCE_PROFILE;
@@ -20,7 +21,7 @@ use crate::create::cluster::options::Options;
 use crate::create::cluster::services::Services;
 use crate::create::cluster::values::EndpointAccess;
 use crate::create::text;
-use crate::infra::aws::{CredentialArgs, REGION, VpcArgs};
+use crate::infra::aws::{CredentialArgs, OwnerArgs, REGION, RoleArgs, VpcArgs};
 use infrastructure::{Identity, Infrastructure, Proxy};
 use unsupported::UnsupportedArgs;
 
@@ -82,6 +83,12 @@ pub(crate) struct AwsArgs {
     credentials: CredentialArgs,
 
     #[command(flatten)]
+    owner: OwnerArgs,
+
+    #[command(flatten)]
+    roles: RoleArgs,
+
+    #[command(flatten)]
     nodes: AwsNodeArgs,
 
     #[command(flatten)]
@@ -122,8 +129,18 @@ impl Platform for AwsArgs {
         };
         let identity = match &self.iam_json {
             Some(path) => Identity::read(path)?,
-            None => Identity::stand_in()?,
+            None => Identity::stand_in(self.owner.is_given())?,
         };
+        if self.owner.is_given() && identity.shared_roles()?.is_none() {
+            return Err(Usage::new(
+                &"--iam-json names neither sharedIngressRoleARN nor sharedControlPlaneRoleARN, which a cluster in the VPC of \
+                  --vpc-owner-aws-creds needs: write the file with create iam aws --vpc-owner-aws-creds",
+            )
+            .into());
+        }
+        if self.iam_json.is_none() {
+            self.form(common, Some(&network))?;
+        }
         let path = self.sa_token_issuer_private_key_path.as_deref();
         let key = path.map(|path| text::file("--sa-token-issuer-private-key-path", path));
         self.parts_of(common, &network, &identity, key.transpose()?.as_deref())
@@ -145,8 +162,19 @@ impl Platform for AwsArgs {
 // === impl AwsArgs ===
 
 impl AwsArgs {
-    /// Refuses flags of a network that exists.
+    /// Refuses flags of a network or of roles that exist.
     fn check(&self) -> Result<(), Usage> {
+        if let Some(flag) = self.roles.given().filter(|_| self.iam_json.is_some()) {
+            return Err(Usage::new(&format!(
+                "{flag} is for roles that are created, and --iam-json describes some that exist: leave out one of them"
+            )));
+        }
+        if self.owner.is_given() && self.infra_json.is_some() && self.iam_json.is_some() {
+            return Err(Usage::new(
+                &"--vpc-owner-aws-creds is for a network or for roles that are created, and --infra-json and --iam-json describe \
+                  those that exist: leave out one of them",
+            ));
+        }
         let network = &self.network;
         for (flag, given) in [
             ("--zones", !network.zones.is_empty()),
@@ -212,6 +240,13 @@ impl AwsArgs {
         })
     }
 
+    /// Tags of all resources.
+    fn tags(&self) -> Result<BTreeMap<String, String>, Usage> {
+        let mut tags = text::pairs("--additional-tags", &self.additional_tags)?;
+        self.roles.add_tags(&mut tags);
+        Ok(tags)
+    }
+
     /// The region, which `network` may name.
     fn region<'a>(&'a self, network: Option<&'a Infrastructure>) -> &'a str {
         let described = network.and_then(|network| network.region.as_deref());
@@ -226,7 +261,7 @@ impl AwsArgs {
         region: &str,
     ) -> anyhow::Result<Value> {
         let first = network.zones.first();
-        let tags = text::pairs("--additional-tags", &self.additional_tags)?;
+        let tags = self.tags()?;
         let tags: Vec<_> = tags
             .iter()
             .map(|(key, value)| json!({ "key": key, "value": value }))

@@ -2,12 +2,13 @@
 
 use support::aws::Error;
 
-use super::{State, refused, tags_xml, xml};
+use super::{Account, State, refused, tags_xml, xml};
 use crate::infra::aws::call::{Call, Tags};
 
 /// An instance.
 #[derive(Debug, Clone)]
 pub(in crate::infra::aws) struct Instance {
+    pub(in crate::infra::aws) account: Account,
     pub(in crate::infra::aws) state: &'static str,
     pub(in crate::infra::aws) tags: Tags,
     pub(in crate::infra::aws) image: String,
@@ -89,7 +90,8 @@ impl State {
         let found = self.instances.iter().filter(|(id, instance)| {
             let is_asked_for = ids.is_empty() || ids.contains(&id.as_str());
             let mut filters = filters.iter();
-            is_asked_for && filters.all(|(name, value)| instance.matches(name, value))
+            let is_visible = instance.account == self.caller;
+            is_asked_for && is_visible && filters.all(|(name, value)| instance.matches(name, value))
         });
         let text: String = found.map(|(id, instance)| instance.xml(id)).collect();
         Ok(xml("reservationSet", &text))
@@ -114,6 +116,7 @@ impl State {
             return Err(refused(call, 400, &format!("Invalid{absent}.NotFound")));
         }
         let instance = Instance {
+            account: self.caller,
             state: "pending",
             tags: call.tags_of("TagSpecification.1.Tag"),
             image: call.get("ImageId").to_owned(),

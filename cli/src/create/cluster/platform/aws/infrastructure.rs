@@ -121,6 +121,7 @@ impl Infrastructure {
         &self,
         kms_key: Option<String>,
         auto_node: bool,
+        shared_vpc: bool,
     ) -> Result<Resources, Usage> {
         let zone = |field: &str, id: Option<&String>| {
             id.filter(|id| !id.is_empty()).cloned().ok_or_else(|| {
@@ -135,6 +136,7 @@ impl Infrastructure {
             local_zone: zone("localZoneID", self.local_zone_id.as_ref())?,
             kms_key,
             auto_node,
+            shared_vpc,
         })
     }
 
@@ -175,13 +177,16 @@ impl Identity {
     }
 
     /// Roles that do not exist yet, for checks.
-    pub(super) fn stand_in() -> anyhow::Result<Self> {
+    pub(super) fn stand_in(shared_vpc: bool) -> anyhow::Result<Self> {
         let arn = "arn:aws:iam::000000000000:role/not-created-yet";
         let roles = ROLES.map(|role| (role.to_owned(), arn.to_owned()));
+        let shared = shared_vpc.then_some(arn);
         Ok(serde_json::from_value(json!({
             "roles": BTreeMap::from(roles),
             "kmsProviderRoleARN": arn,
             "karpenterRoleARN": arn,
+            "sharedIngressRoleARN": shared,
+            "sharedControlPlaneRoleARN": shared,
         }))?)
     }
 
