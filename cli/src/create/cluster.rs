@@ -13,7 +13,6 @@ mod platform;
 mod release_stream;
 mod run;
 mod services;
-mod ssh_key;
 #[cfg(test)]
 mod tests;
 mod values;

@@ -1,6 +1,6 @@
 //! Infrastructure on AWS: the network of a cluster, its hosted zones, the identities of its components, and a bastion.
 //!
-//! `network`, `bastion`, `roles`, `scope`, `signing_key`, `kind`, `rest` and `ram` decide without I/O: what should exist, with
+//! `network`, `bastion`, `proxy`, `instance`, `roles`, `scope`, `signing_key`, `kind`, `rest` and `ram` decide without I/O: what should exist, with
 //! names, address ranges, tags and policies, and what calls are like. `executor` and what is created and destroyed by it make
 //! the calls, through the trait [`call::Calls`]: that of `client` sends them to AWS. `accounts` has an executor for each account
 //! of a shared VPC.
@@ -14,7 +14,9 @@ mod client;
 mod command;
 mod create_bastion;
 mod create_identity;
+mod create_instance;
 mod create_network;
+mod create_proxy;
 mod create_routes;
 mod credentials;
 mod destroy_bastion;
@@ -24,9 +26,11 @@ mod destroy_vpc;
 mod executor;
 #[cfg(test)]
 mod fake;
+mod instance;
 mod kind;
 mod network;
 mod private_zones;
+mod proxy;
 mod ram;
 mod rest;
 mod roles;
@@ -50,6 +54,7 @@ pub(crate) use create_network::{NetworkOutput, NetworkRequest};
 pub(crate) use credentials::{CredentialArgs, OwnerArgs};
 pub(crate) use destroy_network::DestroyRequest;
 pub(crate) use executor::Executor;
+pub(crate) use proxy::PrivateKey;
 pub(crate) use roles::{Form, Resources};
 pub(crate) use scope::{Scope, place};
 pub(crate) use signing_key::SigningKey;

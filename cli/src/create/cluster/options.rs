@@ -8,9 +8,9 @@ use serde_json::Value;
 use super::args::{CommonArgs, UpgradeType};
 use super::checks::check;
 use super::platform::Parts;
-use super::ssh_key::SshKey;
 use super::values::Availability;
 use crate::Usage;
+use crate::create::ssh_key::SshKey;
 use crate::create::text;
 use crate::program::Program;
 

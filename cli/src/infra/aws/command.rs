@@ -16,16 +16,19 @@ use super::accounts::Accounts;
 use super::bucket::Issuer;
 use super::client::Aws;
 use super::create_identity::IdentityRequest;
-use super::create_network::NetworkRequest;
+use super::create_network::{NetworkOutput, NetworkRequest};
 use super::credentials::{CredentialArgs, OwnerArgs};
 use super::destroy_network::DestroyRequest;
 use super::executor::Executor;
+use super::proxy::ProxyArgs;
 use super::roles::{Form, MANAGED_TAGS, Resources};
 use super::scope::Scope;
 use super::signing_key::SigningKey;
 use super::zones::Domain;
 use crate::Usage;
+use crate::create::ssh_key::SshKey;
 use crate::create::text;
+use crate::infra::private_file;
 use crate::install::display::{Display, print};
 use crate::install::runtime;
 
@@ -89,6 +92,9 @@ pub(crate) struct VpcArgs {
     /// Have nodes in public subnets, and create no private ones
     #[arg(long)]
     pub(crate) public_only: bool,
+
+    #[command(flatten)]
+    pub(crate) proxy: ProxyArgs,
 }
 
 /// Flags of `create infra aws`.
@@ -318,7 +324,15 @@ impl Session {
 
 impl CreateInfraArgs {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        let request = NetworkRequest::new(self.cluster.domain()?, &self.network);
+        if self.network.proxy.has_machine() && self.output_file.is_none() && !self.scope.dry_run {
+            return Err(Usage::new(
+                &"a proxy that is created needs --output-file: the description has the private key of the proxy's user",
+            )
+            .into());
+        }
+        let earlier = self.output_file.as_deref();
+        let key = earlier.and_then(|path| earlier_key(path, &self.scope.infra_id));
+        let request = NetworkRequest::new(self.cluster.domain()?, &self.network, key)?;
         let name = &self.cluster.name;
         let tags = text::pairs("--additional-tags", &self.additional_tags)?;
         let session = self.scope.session(name, tags, "cli-create-infra")?;
@@ -329,7 +343,12 @@ impl CreateInfraArgs {
                 return Box::pin(accounts.report_network(&request)).await;
             }
             let output = Box::pin(accounts.create_network(&request)).await?;
-            write(&output, self.output_file.as_deref())
+            match self.output_file.as_deref() {
+                Some(path) if !output.proxy_private_ssh_key.is_empty() => {
+                    private_file::write(path, &json(&output)?)
+                }
+                path => write(&output, path),
+            }
         })
     }
 }
@@ -432,10 +451,23 @@ fn signing_key(path: &Path) -> anyhow::Result<SigningKey> {
     Ok(key)
 }
 
-/// Writes a description in JSON to a file, or to standard output.
-pub(crate) fn write(output: &impl Serialize, path: Option<&Path>) -> anyhow::Result<()> {
+/// The key of the proxy in the description that an earlier run has written, if there is one.
+fn earlier_key(path: &Path, infra_id: &str) -> Option<SshKey> {
+    let text = fs::read_to_string(path).ok()?;
+    let output: NetworkOutput = serde_json::from_str(&text).ok()?;
+    (output.infra_id == infra_id).then(|| output.proxy_private_ssh_key.key())?
+}
+
+/// A description in JSON.
+fn json(output: &impl Serialize) -> anyhow::Result<String> {
     let mut text = serde_json::to_string_pretty(output)?;
     text.push('\n');
+    Ok(text)
+}
+
+/// Writes a description in JSON to a file, or to standard output.
+pub(crate) fn write(output: &impl Serialize, path: Option<&Path>) -> anyhow::Result<()> {
+    let text = json(output)?;
     match path {
         Some(path) => {
             fs::write(path, text).with_context(|| format!("failed to write {}", path.display()))

@@ -11,8 +11,10 @@ use super::command::VpcArgs;
 use super::executor::Executor;
 use super::kind::Kind;
 use super::network::{self, DHCP_OPTIONS, INTERNET_GATEWAY, Network, SHARE, VPC, Zone};
+use super::proxy::{PrivateKey, Proxy, ProxyOutput};
 use super::scope::tags;
 use super::zones::Domain;
+use crate::create::ssh_key::SshKey;
 
 /// What is new is not known everywhere at once.
 const NEW_SUBNET: [&str; 3] = [
@@ -30,6 +32,8 @@ pub(crate) struct NetworkRequest {
     pub(crate) cidr: String,
     pub(crate) public_only: bool,
     pub(crate) single_nat: bool,
+    /// The proxy that nodes use instead of NAT gateways.
+    pub(crate) proxy: Option<Proxy>,
 }
 
 /// What there is: the file of `--infra-json`.
@@ -56,6 +60,18 @@ pub(crate) struct NetworkOutput {
     #[serde(rename = "localZoneID")]
     pub(crate) local_zone_id: String,
     pub(crate) public_only: bool,
+    /// URL of the proxy.
+    #[serde(default)]
+    pub(crate) proxy_addr: String,
+    /// URL of a proxy that decrypts TLS.
+    #[serde(default)]
+    pub(crate) secure_proxy_addr: String,
+    /// The key with which users log in to the proxy.
+    #[serde(rename = "proxyPrivateSSHKey", default)]
+    pub(crate) proxy_private_ssh_key: PrivateKey,
+    /// The certificate of the proxy's authority, in PEM.
+    #[serde(rename = "proxyCA", default)]
+    pub(crate) proxy_ca: String,
     /// The account of the VPC and that of the cluster, if they are different ones.
     #[serde(rename = "vpcCreatorAccountID", default)]
     pub(crate) vpc_creator_account_id: String,
@@ -95,15 +111,16 @@ impl Subnets {
 // === impl NetworkRequest ===
 
 impl NetworkRequest {
-    /// What flags ask for.
-    pub(crate) fn new(domain: Domain, args: &VpcArgs) -> Self {
-        Self {
+    /// What flags ask for. `key` is that of a proxy that may exist.
+    pub(crate) fn new(domain: Domain, args: &VpcArgs, key: Option<SshKey>) -> anyhow::Result<Self> {
+        Ok(Self {
             domain,
             zones: args.zones.clone(),
             cidr: args.vpc_cidr.clone(),
             public_only: args.public_only,
             single_nat: args.single_nat_gateway,
-        }
+            proxy: args.proxy.proxy(key)?,
+        })
     }
 }
 
@@ -126,6 +143,10 @@ impl<C: Calls> Accounts<'_, C> {
         let [private_zone, local_zone] = self
             .private_zones(&vpc.id, &network.cidr, &request.domain)
             .await?;
+        let proxy = match &request.proxy {
+            Some(proxy) => self.vpc().proxy(proxy, &vpc, &network.cidr).await?,
+            None => ProxyOutput::default(),
+        };
         let nodes = |(zone, subnets): (&Zone, &Subnets)| {
             let subnet = subnets.of_nodes();
             ZoneOutput {
@@ -154,6 +175,10 @@ impl<C: Calls> Accounts<'_, C> {
             private_zone_id: private_zone,
             local_zone_id: local_zone,
             public_only: request.public_only,
+            proxy_addr: proxy.address,
+            secure_proxy_addr: proxy.secure_address,
+            proxy_private_ssh_key: proxy.key,
+            proxy_ca: proxy.ca,
             vpc_creator_account_id: owner_account,
             cluster_account_id: cluster_account,
         })
@@ -171,6 +196,9 @@ impl<C: Calls> Accounts<'_, C> {
                 None => format!("{} {name}: would be created", kind.noun()),
             };
             owner.say(&line);
+        }
+        if let Some(proxy) = &request.proxy {
+            owner.report_proxy(proxy).await?;
         }
         if accounts.is_some() {
             let shares = owner.shares().await?;
@@ -259,7 +287,10 @@ impl<C: Calls> Executor<'_, C> {
             public_only,
             request.single_nat,
         )?;
-        Ok(network)
+        Ok(match request.proxy {
+            Some(_) => network.without_gateways(),
+            None => network,
+        })
     }
 
     async fn ensure_vpc(&self, network: &Network) -> anyhow::Result<String> {

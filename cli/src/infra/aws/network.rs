@@ -100,6 +100,14 @@ impl Network {
         })
     }
 
+    /// The same without NAT gateways: nodes reach the internet through a proxy.
+    pub(crate) fn without_gateways(mut self) -> Self {
+        for zone in &mut self.zones {
+            zone.nat = None;
+        }
+        self
+    }
+
     /// The zones that have a NAT gateway, each once.
     pub(crate) fn gateways(&self) -> Vec<&Zone> {
         let has_own = |zone: &&Zone| zone.nat.as_ref() == Some(&zone.name);
@@ -242,6 +250,7 @@ mod tests {
             "a-x1-s3",
         ];
         assert_eq!(names, expected);
+        let expected_count = expected.len();
         let private = network.zones[0].private.as_ref().unwrap();
         let expected = [
             ("kubernetes.io/role/internal-elb", "1".to_owned()),
@@ -249,6 +258,11 @@ mod tests {
         ];
         assert_eq!(private.tags, expected);
         assert_eq!(network.zones[0].public.tags.len(), 1);
+        let proxied = network.without_gateways().resources(&scope());
+        let has_gateway =
+            |(kind, _): &(Kind, String)| matches!(kind, Kind::Address | Kind::NatGateway);
+        assert!(!proxied.iter().any(has_gateway));
+        assert_eq!(proxied.len(), expected_count - 2);
     }
 
     #[test]

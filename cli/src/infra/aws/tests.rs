@@ -1,6 +1,7 @@
 //! What is created and destroyed, call by call, and what is left when a command is killed at any of them.
 
 mod bastion;
+mod proxy;
 mod shared_vpc;
 
 use std::sync::LazyLock;
@@ -12,6 +13,7 @@ use super::accounts::PrivateZones;
 use super::call::Tags;
 use super::fake::{Bucket, Fake, Fault, Zone};
 use super::kind::Kind;
+use super::proxy::ProxyArgs;
 use super::*;
 use crate::install::display::Display;
 
@@ -68,8 +70,9 @@ fn network(zones: &[&str], public_only: bool) -> NetworkRequest {
         vpc_cidr: "10.0.0.0/16".to_owned(),
         single_nat_gateway: false,
         public_only,
+        proxy: ProxyArgs::default(),
     };
-    NetworkRequest::new(domain(), &args)
+    NetworkRequest::new(domain(), &args, None).unwrap()
 }
 
 /// It takes long to generate one.
@@ -461,9 +464,11 @@ async fn roles_have_the_form_that_is_asked_for() {
         assert_eq!(fake.state().roles.len(), roles, "{shared} {managed}");
         let is_shared = |arn: &String| arn == "arn:role/a-x1-shared-role";
         assert_eq!(output.roles.values().all(is_shared), shared);
-        let attached = fake.state();
-        let attached = attached.roles.values().map(|it| it.attached.len());
-        let attached: usize = attached.sum();
+        let attached: usize = {
+            let state = fake.state();
+            let roles = state.roles.values();
+            roles.map(|it| it.attached.len()).sum()
+        };
         let expected: usize = if managed { 9 } else { 0 };
         assert_eq!(expected, attached, "{shared} {managed}");
         let worker = "a-x1-worker-ROSA-Worker-Role";

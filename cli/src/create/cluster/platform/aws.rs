@@ -21,7 +21,7 @@ use crate::create::cluster::options::Options;
 use crate::create::cluster::services::Services;
 use crate::create::cluster::values::EndpointAccess;
 use crate::create::text;
-use crate::infra::aws::{CredentialArgs, OwnerArgs, REGION, RoleArgs, VpcArgs};
+use crate::infra::aws::{CredentialArgs, OwnerArgs, PrivateKey, REGION, RoleArgs, VpcArgs};
 use infrastructure::{Identity, Infrastructure, Proxy};
 use unsupported::UnsupportedArgs;
 
@@ -176,7 +176,9 @@ impl AwsArgs {
             ));
         }
         let network = &self.network;
+        let proxy = network.proxy.given();
         for (flag, given) in [
+            (proxy.unwrap_or_default(), proxy.is_some()),
             ("--zones", !network.zones.is_empty()),
             ("--single-nat-gateway", network.single_nat_gateway),
             ("--public-only", network.public_only),
@@ -218,6 +220,8 @@ impl AwsArgs {
         let proxy = network.proxy().map(|it| proxy_parts(common, &it));
         let (proxy, authorities) = proxy.unzip();
         objects.extend(authorities.flatten());
+        let key = network.proxy_key();
+        objects.extend(key.map(|key| proxy_key_secret(common, key)));
         if let Some(encryption) = self.encryption(identity, region)? {
             spec.push(("secretEncryption", encryption));
         }
@@ -347,6 +351,20 @@ fn proxy_parts(common: &CommonArgs, proxy: &Proxy) -> (Value, Option<Value>) {
         })
     });
     (fields, authorities)
+}
+
+/// The Secret with the key with which users log in to the proxy.
+fn proxy_key_secret(common: &CommonArgs, key: &PrivateKey) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "namespace": common.namespace,
+            "name": format!("{}-proxy-ssh-key", common.name),
+        },
+        "type": "Opaque",
+        "data": { "privatekey": key.in_base64() },
+    })
 }
 
 // === impl AwsNodeArgs ===

@@ -81,6 +81,32 @@ fn proxy_of_infrastructure_is_configured() {
     assert_eq!(authorities.unwrap()["data"]["ca-bundle.crt"], "PEM");
 }
 
+/// A proxy that decrypts TLS is reached without TLS: it is for HTTP, too. The key is as `create infra aws` writes it.
+#[test]
+fn key_of_proxy_is_in_a_secret() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("infra.json");
+    let mut infra: Value =
+        serde_json::from_str(&std::fs::read_to_string(data().join("aws-infra.json")).unwrap())
+            .unwrap();
+    infra["proxyAddr"] = json!("");
+    infra["secureProxyAddr"] = json!("http://10.0.0.9:3128");
+    infra["proxyPrivateSSHKey"] = json!("UFJJVkFURQ==");
+    std::fs::write(&path, infra.to_string()).unwrap();
+    let (cluster, objects) = cluster_of(path.to_str().unwrap(), "aws-iam.json");
+    let proxy = &cluster["spec"]["configuration"]["proxy"];
+    let url = "http://10.0.0.9:3128";
+    assert_eq!(*proxy, json!({ "httpProxy": url, "httpsProxy": url }));
+    let mut found = objects.iter();
+    let secret = found.find(|it| it["metadata"]["name"] == "a-proxy-ssh-key");
+    let secret = secret.unwrap();
+    assert_eq!(secret["kind"], "Secret");
+    assert_eq!(secret["data"]["privatekey"], "UFJJVkFURQ==");
+    let (_, objects) = cluster_of("aws-infra-proxy.json", "aws-iam.json");
+    let mut names = objects.iter().map(|it| &it["metadata"]["name"]);
+    assert!(names.all(|name| *name != "a-proxy-ssh-key"));
+}
+
 #[test]
 fn instance_type_fits_architecture() {
     let flags = ["--infra-json=aws-infra.json", "--iam-json=aws-iam.json"];

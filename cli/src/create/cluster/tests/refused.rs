@@ -127,6 +127,11 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
         ),
         (
             "aws",
+            vec![aws[0], aws[1], "--enable-proxy"],
+            "--enable-proxy is for a network that is created",
+        ),
+        (
+            "aws",
             vec![aws[0], aws[1], "--shared-role"],
             "--shared-role is for roles that are created",
         ),

@@ -22,7 +22,8 @@ pub(in crate::infra::aws) struct Item {
     fields: BTreeMap<&'static str, String>,
     /// Gateways by destination, of a route table.
     routes: BTreeMap<String, String>,
-    /// Subnets of a route table, route tables of an endpoint, the VPC of a gateway, address ranges that a group lets in by SSH.
+    /// Subnets of a route table, route tables or subnets of an endpoint, the VPC of a gateway, ports and address ranges that a
+    /// group lets in.
     members: BTreeSet<String>,
 }
 
@@ -67,9 +68,10 @@ impl Item {
                 text.push_str(&xml("attachmentSet", &members.collect::<String>()));
             }
             Kind::SecurityGroup => {
-                let rule = |cidr: &String| {
+                let rule = |rule: &String| {
+                    let (port, cidr) = rule.split_once(' ').unwrap();
                     let range = xml("item", &xml("cidrIp", cidr));
-                    let port = [xml("fromPort", "22"), xml("toPort", "22")].concat();
+                    let port = [xml("fromPort", port), xml("toPort", port)].concat();
                     let protocol = xml("ipProtocol", "tcp");
                     xml("item", &[protocol, port, xml("ipRanges", &range)].concat())
                 };
@@ -101,6 +103,8 @@ impl Item {
             _ => {
                 let members = members.map(|member| xml("item", member));
                 text.push_str(&xml("routeTableIdSet", &members.collect::<String>()));
+                let name = xml("item", &xml("dnsName", "vpce-1.example.com"));
+                text.push_str(&xml("dnsEntrySet", &name));
             }
         }
         text.push_str(&xml(
@@ -237,7 +241,8 @@ impl State {
                 found.ok_or_else(|| refused(call, 400, "InvalidLaunchTemplateId.NotFound"))
             }
             "AuthorizeSecurityGroupIngress" => {
-                let cidr = call.get("IpPermissions.1.IpRanges.1.CidrIp").to_owned();
+                let cidr = call.get("IpPermissions.1.IpRanges.1.CidrIp");
+                let cidr = format!("{} {cidr}", call.get("IpPermissions.1.FromPort"));
                 let group = self.item(call, call.get("GroupId"))?;
                 if !group.members.insert(cidr) {
                     return Err(refused(call, 400, "InvalidPermission.Duplicate"));
@@ -351,6 +356,12 @@ impl State {
             if !call.get(parameter).is_empty() {
                 item.fields.insert(element, call.get(parameter).to_owned());
             }
+        }
+        if call.get("VpcEndpointType") == "Interface" {
+            let used = ["SubnetId", "SecurityGroupId"].map(|list| call.values(list));
+            let used = used.concat();
+            item.members = used.into_iter().map(str::to_owned).collect();
+            item.fields.insert("state", "available".to_owned());
         }
         if kind == Kind::KeyPair {
             let key = STANDARD.decode(call.get("PublicKeyMaterial")).unwrap();

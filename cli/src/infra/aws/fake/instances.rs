@@ -1,5 +1,7 @@
 //! Instances and images of the fake.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use support::aws::Error;
 
 use super::{Account, State, refused, tags_xml, xml};
@@ -16,6 +18,8 @@ pub(in crate::infra::aws) struct Instance {
     uses: [String; 3],
     /// The name of its key pair.
     pub(in crate::infra::aws) key: String,
+    /// What runs when it starts, in base64.
+    script: String,
     token: String,
 }
 
@@ -33,6 +37,7 @@ impl Instance {
     fn xml(&self, id: &str) -> String {
         let mut text = xml("instanceId", id);
         text.push_str(&xml("instanceState", &xml("name", self.state)));
+        text.push_str(&xml("privateIpAddress", "10.0.0.9"));
         if self.state == "running" {
             text.push_str(&xml("ipAddress", "192.0.2.1"));
         }
@@ -68,11 +73,31 @@ impl State {
                 let image = format!("{}{name}", xml("imageId", "ami-1"));
                 Ok(xml("imagesSet", &xml("item", &image)))
             }
+            "DescribeInstanceAttribute" => {
+                let script = self.instance(call)?.script.clone();
+                Ok(xml("userData", &xml("value", &script)))
+            }
+            "GetConsoleOutput" => {
+                let instance = self.instance(call)?;
+                let pem = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+                let mut console = "boot\n".to_owned();
+                if instance.state == "running" {
+                    console.push_str(&format!("proxy-ca:{}\n", STANDARD.encode(pem)));
+                }
+                Ok(xml("output", &STANDARD.encode(console)))
+            }
             "RunInstances" => self.run_instance(call),
             "StartInstances" => self.set_state(call, "pending"),
             "TerminateInstances" => self.set_state(call, "shutting-down"),
             _ => Ok(String::new()),
         }
+    }
+
+    /// The instance of a call.
+    fn instance(&self, call: &Call) -> Result<&Instance, Error> {
+        let found = self.instances.get(call.get("InstanceId"));
+        let found = found.filter(|it| it.account == self.caller);
+        found.ok_or_else(|| refused(call, 400, "InvalidInstanceID.NotFound"))
     }
 
     fn describe_instances(&self, call: &Call) -> Result<String, Error> {
@@ -122,6 +147,7 @@ impl State {
             image: call.get("ImageId").to_owned(),
             uses: [self.vpc_of(subnet), subnet.to_owned(), group.to_owned()],
             key: call.get("KeyName").to_owned(),
+            script: call.get("UserData").to_owned(),
             token,
         };
         let id = self.id("i");

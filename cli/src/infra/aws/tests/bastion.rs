@@ -1,6 +1,7 @@
 //! Bastions.
 
-use super::super::bastion::{BastionRequest, Instance, PublicKey};
+use super::super::bastion::{BastionRequest, PublicKey};
+use super::super::instance::Instance;
 use super::*;
 
 const KEY: &str = "ssh-ed25519 AAAA me@host";

@@ -90,7 +90,7 @@ impl AwsArgs {
         let network = if let Some(network) = network {
             network
         } else {
-            let request = NetworkRequest::new(Self::domain(common)?, &self.network);
+            let request = NetworkRequest::new(Self::domain(common)?, &self.network, None)?;
             Infrastructure::made(&Box::pin(accounts.create_network(&request)).await?)?
         };
         let key_pem = key.as_ref().map(|key| key.private.clone());
@@ -121,7 +121,7 @@ impl AwsArgs {
         key: Option<SigningKey>,
     ) -> anyhow::Result<()> {
         if network {
-            let request = NetworkRequest::new(Self::domain(common)?, &self.network);
+            let request = NetworkRequest::new(Self::domain(common)?, &self.network, None)?;
             Box::pin(accounts.report_network(&request)).await?;
         }
         if self.iam_json.is_some() {

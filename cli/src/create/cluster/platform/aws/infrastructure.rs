@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::Usage;
 use crate::create::text;
-use crate::infra::aws::{IdentityOutput, NetworkOutput, Resources};
+use crate::infra::aws::{IdentityOutput, NetworkOutput, PrivateKey, Resources};
 
 /// The network. Fields that are not listed are for other tools.
 #[derive(Debug, Clone, Deserialize)]
@@ -42,6 +42,9 @@ pub(super) struct Infrastructure {
     /// PEM certificates of that proxy.
     #[serde(rename = "proxyCA")]
     proxy_ca: Option<String>,
+    /// The key with which users log in to the proxy.
+    #[serde(rename = "proxyPrivateSSHKey")]
+    proxy_key: Option<PrivateKey>,
 }
 
 /// A proxy through which the cluster reaches the internet.
@@ -140,11 +143,18 @@ impl Infrastructure {
         })
     }
 
-    /// The proxy, if there is one. One without TLS is also for HTTPS.
+    /// The key with which users log in to the proxy, if it is known.
+    pub(super) fn proxy_key(&self) -> Option<&PrivateKey> {
+        self.proxy_key.as_ref().filter(|key| !key.is_empty())
+    }
+
+    /// The proxy, if there is one. One that is reached without TLS is for HTTP and HTTPS, also if it decrypts TLS.
     pub(super) fn proxy(&self) -> Option<Proxy> {
         let http = self.proxy_addr.clone().filter(|it| !it.is_empty());
         let secure = self.secure_proxy_addr.clone().filter(|it| !it.is_empty());
+        let plain = secure.clone().filter(|it| it.starts_with("http://"));
         let https = secure.or_else(|| http.clone())?;
+        let http = http.or(plain);
         let ca = self.proxy_ca.clone().filter(|it| !it.trim().is_empty());
         Some(Proxy { http, https, ca })
     }
