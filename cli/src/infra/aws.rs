@@ -35,6 +35,7 @@ mod ram;
 mod rest;
 mod roles;
 mod scope;
+mod secret;
 mod share;
 mod signing_key;
 #[cfg(test)]
@@ -57,6 +58,7 @@ pub(crate) use executor::Executor;
 pub(crate) use proxy::PrivateKey;
 pub(crate) use roles::{Form, Resources};
 pub(crate) use scope::{Scope, place};
+pub(crate) use secret::{SecretArgs, SecretValues};
 pub(crate) use signing_key::SigningKey;
 pub(crate) use zones::Domain;
 

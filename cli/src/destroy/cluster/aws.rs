@@ -10,8 +10,10 @@ use serde_json::Value;
 use super::ClusterArgs;
 use super::cloud::CloudArgs;
 use crate::create::text::time_or_zero;
+use crate::hosted::Hosted;
 use crate::infra::aws::{
     Accounts, Aws, CredentialArgs, DestroyRequest, Domain, Executor, OwnerArgs, REGION, Scope,
+    SecretArgs, SecretValues,
 };
 use crate::install::display::Display;
 use crate::install::runtime;
@@ -51,6 +53,9 @@ pub(crate) struct AwsArgs {
     credentials: CredentialArgs,
 
     #[command(flatten)]
+    secret: SecretArgs,
+
+    #[command(flatten)]
     owner: OwnerArgs,
 }
 
@@ -71,9 +76,21 @@ pub(super) struct Cloud {
 impl AwsArgs {
     /// Destroys the cluster, and waits until it is gone.
     pub(super) fn run(&self) -> anyhow::Result<()> {
-        runtime()?.block_on(Box::pin(
-            self.cluster.destroy("AWS", Some(CloudArgs::Aws(self))),
-        ))
+        runtime()?.block_on(Box::pin(async {
+            let secret = self.secret().await?;
+            let args = CloudArgs::Aws(self, secret.as_ref());
+            self.cluster.destroy("AWS", Some(args)).await
+        }))
+    }
+
+    /// The Secret with credentials, if one is named and needed.
+    async fn secret(&self) -> anyhow::Result<Option<SecretValues>> {
+        let Some(name) = self.secret.name().filter(|_| !self.preserve_infra) else {
+            return Ok(None);
+        };
+        let hosted = Hosted::connect(&self.cluster.target.access()).await?;
+        let read = SecretValues::read(&hosted, &self.cluster.namespace, name);
+        read.await.map(Some)
     }
 
     /// What is destroyed of an infrastructure. `spec` of the HostedCluster is preferred to flags.
@@ -82,16 +99,20 @@ impl AwsArgs {
         infra_id: &str,
         name: &str,
         spec: &Value,
+        secret: Option<&SecretValues>,
     ) -> anyhow::Result<Option<Cloud>> {
         if self.preserve_infra {
             return Ok(None);
         }
         let region = spec["platform"]["aws"]["region"].as_str();
         let region = region.or(self.region.as_deref()).unwrap_or(REGION);
-        let network = DestroyRequest::new(self.domain(name, spec)?, self.aws_infra_grace_period);
+        let network = self.domain(name, spec, secret)?;
+        let network = DestroyRequest::new(network, self.aws_infra_grace_period);
         let hint = "nothing was destroyed; --preserve-infra keeps network and IAM roles";
         let scope = Scope::new(infra_id, name, region, BTreeMap::new()).context(hint)?;
-        let aws = self.credentials.connect(region, "cli-destroy-cluster");
+        let aws = self
+            .credentials
+            .connect_with(region, "cli-destroy-cluster", secret);
         let owner = self.owner.connect(region, "cli-destroy-cluster");
         Ok(Some(Cloud {
             aws: aws.context(hint)?,
@@ -103,10 +124,16 @@ impl AwsArgs {
         }))
     }
 
-    fn domain(&self, name: &str, spec: &Value) -> anyhow::Result<Option<Domain>> {
+    fn domain(
+        &self,
+        name: &str,
+        spec: &Value,
+        secret: Option<&SecretValues>,
+    ) -> anyhow::Result<Option<Domain>> {
         let dns = &spec["dns"];
         let described = dns["baseDomain"].as_str();
         let base = described.or(self.base_domain.as_deref());
+        let base = base.or_else(|| secret?.base_domain());
         let Some(base) = base.filter(|base| !base.is_empty()) else {
             return Ok(None);
         };
@@ -198,7 +225,7 @@ mod tests {
         ] {
             let words = ["destroy", "--name=a"];
             let args = Command::parse_from(words.iter().chain(flags)).args;
-            let domain = args.domain("a", spec).unwrap();
+            let domain = args.domain("a", spec, None).unwrap();
             let domain = domain.map(|domain| domain.cluster());
             assert_eq!(domain.as_deref(), expected, "{flags:?}");
         }
@@ -208,10 +235,14 @@ mod tests {
     fn infrastructure_is_kept_without_credentials_only_if_that_is_asked_for() {
         let words = ["destroy", "--name=a", "--preserve-infra"];
         let args = Command::parse_from(words).args;
-        assert!(args.cloud("a-x1", "a", &Value::Null).unwrap().is_none());
+        assert!(
+            args.cloud("a-x1", "a", &Value::Null, None)
+                .unwrap()
+                .is_none()
+        );
         let words = ["destroy", "--name=a", "--aws-creds=/no/such/file"];
         let args = Command::parse_from(words).args;
-        let error = args.cloud("a-x1", "a", &Value::Null).unwrap_err();
+        let error = args.cloud("a-x1", "a", &Value::Null, None).unwrap_err();
         assert!(error.to_string().contains("--preserve-infra"), "{error}");
     }
 }

@@ -10,6 +10,7 @@ use support::aws::{Client, Credentials, Source};
 
 use super::accounts::PrivateZones;
 use super::client::Aws;
+use super::secret::SecretValues;
 use crate::Usage;
 use crate::create::text;
 
@@ -61,7 +62,21 @@ struct SessionCredentials {
 impl CredentialArgs {
     /// A client for a region. Audit logs of AWS show the name of the session.
     pub(crate) fn connect(&self, region: &str, session: &str) -> anyhow::Result<Aws> {
-        let source = self.source()?;
+        self.connect_with(region, session, None)
+    }
+
+    /// The same with the credentials of a Secret, unless flags name a file.
+    pub(crate) fn connect_with(
+        &self,
+        region: &str,
+        session: &str,
+        secret: Option<&SecretValues>,
+    ) -> anyhow::Result<Aws> {
+        let has_file = self.aws_creds.is_some() || self.sts_creds.is_some();
+        let source = match secret.filter(|_| !has_file) {
+            Some(secret) => secret.source()?,
+            None => self.source()?,
+        };
         let role = self.role_arn.clone();
         let client = Client::new(source, role, region, session, &variable);
         Ok(Aws::new(client))

@@ -5,7 +5,6 @@
 
 mod from_nothing;
 mod infrastructure;
-mod unsupported;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,19 +16,23 @@ use serde_json::{Value, json};
 use super::{Parts, Platform, Pool, issuer_parts};
 use crate::Usage;
 use crate::create::cluster::args::{Arch, CommonArgs, RunArgs, name_of};
+use crate::create::cluster::given::Given;
 use crate::create::cluster::options::Options;
 use crate::create::cluster::services::Services;
 use crate::create::cluster::values::EndpointAccess;
 use crate::create::text;
-use crate::infra::aws::{CredentialArgs, OwnerArgs, PrivateKey, REGION, RoleArgs, VpcArgs};
+use crate::hosted::Hosted;
+use crate::infra::aws::{
+    CredentialArgs, OwnerArgs, PrivateKey, REGION, RoleArgs, SecretArgs, SecretValues, VpcArgs,
+};
 use infrastructure::{Identity, Infrastructure, Proxy};
-use unsupported::UnsupportedArgs;
 
 /// Machines get public addresses.
 const PUBLIC_IPS: &str = "hypershift.openshift.io/aws-machine-public-ips";
 
 /// Flags of platform AWS.
 #[derive(Debug, Clone, Args)]
+#[command(mut_arg("pull_secret", |arg| arg.required(false).required_unless_present("secret_creds")))]
 pub(crate) struct AwsArgs {
     /// JSON file that describes the network: vpcID, zones with their subnets, securityGroupID, hosted zones [default: a network
     /// is created]
@@ -83,6 +86,9 @@ pub(crate) struct AwsArgs {
     credentials: CredentialArgs,
 
     #[command(flatten)]
+    secret: SecretArgs,
+
+    #[command(flatten)]
     owner: OwnerArgs,
 
     #[command(flatten)]
@@ -90,9 +96,6 @@ pub(crate) struct AwsArgs {
 
     #[command(flatten)]
     nodes: AwsNodeArgs,
-
-    #[command(flatten)]
-    unsupported: UnsupportedArgs,
 }
 
 /// Flags of its nodes.
@@ -121,7 +124,6 @@ pub(crate) struct AwsNodeArgs {
 
 impl Platform for AwsArgs {
     fn parts(&self, common: &CommonArgs) -> anyhow::Result<Parts> {
-        self.unsupported.refuse()?;
         self.check()?;
         let network = match &self.infra_json {
             Some(path) => Infrastructure::read(path)?,
@@ -146,6 +148,15 @@ impl Platform for AwsArgs {
         self.parts_of(common, &network, &identity, key.transpose()?.as_deref())
     }
 
+    async fn given(&self, common: &CommonArgs, run: &RunArgs) -> anyhow::Result<Given> {
+        let Some(name) = self.secret.name() else {
+            return Ok(Given::default());
+        };
+        let hosted = Hosted::connect(&run.target.access()).await?;
+        let secret = SecretValues::read(&hosted, &common.namespace, name).await?;
+        self.given_by(common, secret)
+    }
+
     async fn provide(
         &self,
         common: &CommonArgs,
@@ -162,6 +173,30 @@ impl Platform for AwsArgs {
 // === impl AwsArgs ===
 
 impl AwsArgs {
+    /// What a Secret has in place of flags.
+    pub(in crate::create::cluster) fn given_by(
+        &self,
+        common: &CommonArgs,
+        secret: SecretValues,
+    ) -> anyhow::Result<Given> {
+        let base_domain = if common.base_domain.is_none() && self.infra_json.is_none() {
+            Some(secret.required_base_domain()?)
+        } else {
+            secret.base_domain().map(str::to_owned)
+        };
+        let pull_secret = if common.pull_secret.is_none() {
+            Some((secret.pull_secret_name(), secret.pull_secret()?))
+        } else {
+            None
+        };
+        Ok(Given {
+            base_domain,
+            pull_secret,
+            ssh_key: secret.ssh_key(),
+            credentials: Some(secret),
+        })
+    }
+
     /// Refuses flags of a network or of roles that exist.
     fn check(&self) -> Result<(), Usage> {
         if let Some(flag) = self.roles.given().filter(|_| self.iam_json.is_some()) {

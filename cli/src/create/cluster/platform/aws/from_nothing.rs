@@ -68,7 +68,10 @@ impl AwsArgs {
         let scope = Scope::new(&options.infra_id, &common.name, region, self.tags()?)?;
         let key = self.signing_key()?;
         let display = Display::new(run.quiet);
-        let aws = self.credentials.connect(region, "cli-create-cluster")?;
+        let secret = common.given.credentials.as_ref();
+        let aws = self
+            .credentials
+            .connect_with(region, "cli-create-cluster", secret)?;
         let owner = self.owner.connect(region, "cli-create-cluster")?;
         let hosted = Hosted::connect(&run.target.access()).await?;
         refuse_existing(&hosted, common).await?;
