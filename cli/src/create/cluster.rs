@@ -1,8 +1,8 @@
 //! `create cluster`: a HostedCluster, what it refers to, and node pools.
 //!
 //! `args` are the flags that all platforms share and `platform` those of each; `checks` refuses what makes no sense, and
-//! `options` reads what they name; `given` is what a Secret has in their place; `objects` makes objects of both, purely; `management` and `release_stream` look up what
-//! is not given; `run` prints or applies them and waits.
+//! `options` reads what they name; `given` is what a Secret has in place of flags; `objects` makes objects of both, purely;
+//! `management` and `release_stream` look up what is not given; `run` prints or applies them and waits.
 
 mod args;
 mod checks;

@@ -1,9 +1,9 @@
 //! Infrastructure on AWS: the network of a cluster, its hosted zones, the identities of its components, and a bastion.
 //!
-//! `network`, `bastion`, `proxy`, `instance`, `roles`, `scope`, `signing_key`, `kind`, `rest` and `ram` decide without I/O: what should exist, with
-//! names, address ranges, tags and policies, and what calls are like. `executor` and what is created and destroyed by it make
-//! the calls, through the trait [`call::Calls`]: that of `client` sends them to AWS. `accounts` has an executor for each account
-//! of a shared VPC.
+//! `network`, `bastion`, `proxy`, `instance`, `roles`, `scope`, `signing_key`, `kind`, `rest` and `ram` decide without I/O: what
+//! should exist, with names, address ranges, tags and policies, and what calls are like. `executor` and what is created and
+//! destroyed by it make the calls, through the trait [`call::Calls`]: that of `client` sends them to AWS. `accounts` has an
+//! executor for each account of a shared VPC.
 
 mod accounts;
 mod bastion;

@@ -21,8 +21,9 @@ const SSH_PRIVATE_KEY: &str = "ssh-privatekey";
 /// The flag of a Secret with credentials.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct SecretArgs {
-    /// Secret in the namespace of the HostedCluster with aws_access_key_id, aws_secret_access_key and aws_session_token, which
-    /// assume --role-arn, and with baseDomain, pullSecret, ssh-publickey and ssh-privatekey; what flags give is used instead
+    /// Secret in the namespace of the HostedCluster with `aws_access_key_id`, `aws_secret_access_key` and
+    /// `aws_session_token`, by which --role-arn is assumed, and with what other flags do not give: `baseDomain`, `pullSecret`,
+    /// `ssh-publickey`, `ssh-privatekey`
     #[arg(long, value_name = "NAME", requires = "role_arn")]
     secret_creds: Option<String>,
 }

@@ -140,13 +140,16 @@ impl<C: Calls> Executor<'_, C> {
         Ok(entities.map(str::to_owned).collect())
     }
 
-    /// The shares of the infrastructure, also those that are being deleted.
+    /// The shares of the infrastructure, also those that are being deleted. RAM lists deleted ones for some hours.
     pub(super) async fn shares(&self) -> Result<Vec<Element>, Error> {
         let name = self.scope.named(SHARE);
         let call = Call::ram("GetResourceShares").with("Name", &name);
         let mut found = self.ram_pages(&call, "resourceShares").await?;
         // Names are not unique.
-        found.retain(|it| it.text_at("name") == name && self.scope.owns(&tags(it.items("tags"))));
+        found.retain(|it| {
+            let is_there = it.text_at("status") != "DELETED";
+            is_there && it.text_at("name") == name && self.scope.owns(&tags(it.items("tags")))
+        });
         Ok(found)
     }
 
@@ -192,14 +195,10 @@ impl<C: Calls> Executor<'_, C> {
         for share in pass.listed("resource shares", shares) {
             let arn = share.text_at("resourceShareArn");
             let what = format!("resource share {arn}");
-            match share.text_at("status") {
-                "DELETED" => continue,
-                "DELETING" => {}
-                _ => {
-                    let call = Call::ram("DeleteResourceShare").with("ResourceShareArn", arn);
-                    let deleted = self.calls.call(&call).await;
-                    pass.check(&what, deleted.map(drop));
-                }
+            if share.text_at("status") != "DELETING" {
+                let call = Call::ram("DeleteResourceShare").with("ResourceShareArn", arn);
+                let deleted = self.calls.call(&call).await;
+                pass.check(&what, deleted.map(drop));
             }
             pass.note(format!("{what}: deleting"));
         }

@@ -121,6 +121,15 @@ async fn destroy(fake: &Fake) -> anyhow::Result<()> {
     executor.destroy_identity(limit).await
 }
 
+/// What can happen at a call.
+fn faults(at: usize) -> [Fault; 3] {
+    [
+        Fault::KilledBefore(at),
+        Fault::KilledAfter(at),
+        Fault::Lost(at),
+    ]
+}
+
 /// What there is beside the public zone and NAT gateways that are deleted already.
 fn left(fake: &Fake) -> Vec<String> {
     let mut left = fake.state().snapshot();
@@ -257,11 +266,7 @@ async fn creation_continues_where_it_was_interrupted() {
     create(&reference).await.unwrap();
     let expected = reference.state().snapshot();
     for at in 0..reference.count() {
-        for fault in [
-            Fault::KilledBefore(at),
-            Fault::KilledAfter(at),
-            Fault::Lost(at),
-        ] {
+        for fault in faults(at) {
             let fake = Fake::with_zone(BASE);
             fake.set_fault(Some(fault));
             let killed = create(&fake).await;
@@ -286,11 +291,7 @@ async fn destruction_leaves_nothing_however_it_was_interrupted() {
     destroy(&reference).await.unwrap();
     let destruction = reference.count();
     for at in 0..destruction {
-        for fault in [
-            Fault::KilledBefore(at),
-            Fault::KilledAfter(at),
-            Fault::Lost(at),
-        ] {
+        for fault in faults(at) {
             let fake = Fake::with_zone(BASE);
             create(&fake).await.unwrap();
             fake.set_fault(Some(fault));

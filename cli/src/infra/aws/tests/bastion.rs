@@ -42,14 +42,6 @@ async fn destroy_network(fake: &Fake) -> anyhow::Result<()> {
     executor(fake, &scope).destroy_network(&request).await
 }
 
-fn faults(at: usize) -> [Fault; 3] {
-    [
-        Fault::KilledBefore(at),
-        Fault::KilledAfter(at),
-        Fault::Lost(at),
-    ]
-}
-
 /// How many calls a creation makes.
 async fn calls_of_creation() -> usize {
     let fake = account().await;

@@ -46,14 +46,6 @@ async fn destroy(fake: &Fake) -> anyhow::Result<()> {
     executor(fake, &scope).destroy_network(&request).await
 }
 
-fn faults(at: usize) -> [Fault; 3] {
-    [
-        Fault::KilledBefore(at),
-        Fault::KilledAfter(at),
-        Fault::Lost(at),
-    ]
-}
-
 #[tokio::test]
 async fn a_proxy_replaces_nat_gateways() {
     let ca = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";

@@ -88,14 +88,6 @@ fn actions(fake: &Fake, account: Account) -> Vec<&'static str> {
     actions.into_iter().collect()
 }
 
-fn faults(at: usize) -> [Fault; 3] {
-    [
-        Fault::KilledBefore(at),
-        Fault::KilledAfter(at),
-        Fault::Lost(at),
-    ]
-}
-
 /// Whose credentials sign which call.
 #[tokio::test]
 async fn each_call_has_the_credentials_of_its_account() {
