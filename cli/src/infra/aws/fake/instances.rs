@@ -80,10 +80,11 @@ impl State {
             "GetConsoleOutput" => {
                 let instance = self.instance(call)?;
                 let pem = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-                let mut console = "boot\n".to_owned();
-                if instance.state == "running" {
-                    console.push_str(&format!("proxy-ca:{}\n", STANDARD.encode(pem)));
-                }
+                let ca = format!("proxy-ca:{}\n", STANDARD.encode(pem));
+                let console = match instance.state {
+                    "running" => format!("boot\n{ca}"),
+                    _ => "boot\n".to_owned(),
+                };
                 Ok(xml("output", &STANDARD.encode(console)))
             }
             "RunInstances" => self.run_instance(call),
