@@ -5,6 +5,7 @@ mod kubeconfig;
 mod label_selector;
 mod node_pool;
 mod release;
+pub(crate) mod ssh_key;
 pub(crate) mod text;
 
 pub(crate) use cluster::{Capability, DELETED_WITH_CLUSTER, MADE_FOR};

@@ -4,6 +4,7 @@ pub(crate) mod aws;
 pub(crate) mod azure;
 pub(crate) mod gcp;
 pub(crate) mod power_vs;
+mod private_file;
 
 use clap::Subcommand;
 

@@ -17,7 +17,8 @@ pub mod signature;
 
 use std::fmt::Write as _;
 
-use http::StatusCode;
+use bytes::Bytes;
+use http::{Response, StatusCode};
 
 use crate::outbound;
 use crate::xml;
@@ -27,7 +28,7 @@ pub use credentials::Source;
 pub use element::Element;
 pub use query::{Query, Signer};
 pub use retry::{Retry, is_throttled};
-pub use service::{EC2, ELB, ELB_V2, IAM, ROUTE53, S3, STS, Service};
+pub use service::{EC2, ELB, ELB_V2, IAM, RAM, ROUTE53, S3, STS, Service};
 pub use signature::{Credentials, Scope, sign};
 
 /// A variable of the environment.
@@ -195,6 +196,22 @@ pub fn is_region(text: &str) -> bool {
     !text.is_empty() && bytes.all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-')
 }
 
+/// The error of a response whose body is a document in JSON: the code is in a header, followed by details after a colon.
+fn refused_in_json(what: String, response: &Response<Bytes>) -> Error {
+    let header = response.headers().get("x-amzn-errortype");
+    let header = header.and_then(|value| value.to_str().ok());
+    let code = header.and_then(|value| value.split(':').next());
+    let body: serde_json::Value = serde_json::from_slice(response.body()).unwrap_or_default();
+    let fields = ["message", "Message"];
+    let message = fields.iter().find_map(|field| body[*field].as_str());
+    Error::Refused {
+        what,
+        status: response.status().as_u16(),
+        code: code.unwrap_or_default().trim().to_owned(),
+        message: message.unwrap_or_default().to_owned(),
+    }
+}
+
 /// The error of a response.
 pub fn refused(what: String, status: StatusCode, body: &str) -> Error {
     let text = |name| xml::text(body, name).unwrap_or_default();
@@ -274,6 +291,28 @@ mod tests {
             ];
             assert_eq!(found, expected, "{status} {code}");
             assert_eq!((error.code(), error.status()), (code, Some(status)));
+        }
+    }
+
+    #[test]
+    fn refusals_in_json_have_their_code_in_a_header() {
+        let response = |code: &str, body: &'static str| {
+            let response = Response::builder()
+                .status(400)
+                .header("x-amzn-errortype", code);
+            response.body(Bytes::from_static(body.as_bytes())).unwrap()
+        };
+        for (code, body, expected) in [
+            (
+                "UnknownResourceException:http://internal/",
+                r#"{"message": "no share"}"#,
+                ("UnknownResourceException", "no share"),
+            ),
+            ("Throttled", "no JSON", ("Throttled", "")),
+        ] {
+            let error = refused_in_json("GetResourceShares".to_owned(), &response(code, body));
+            assert_eq!(error.code(), expected.0, "{body}");
+            assert!(error.to_string().contains(expected.1), "{error}");
         }
     }
 

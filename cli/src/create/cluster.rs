@@ -1,11 +1,12 @@
 //! `create cluster`: a HostedCluster, what it refers to, and node pools.
 //!
 //! `args` are the flags that all platforms share and `platform` those of each; `checks` refuses what makes no sense, and
-//! `options` reads what they name; `objects` makes objects of both, purely; `management` and `release_stream` look up what
-//! is not given; `run` prints or applies them and waits.
+//! `options` reads what they name; `given` is what a Secret has in place of flags; `objects` makes objects of both, purely;
+//! `management` and `release_stream` look up what is not given; `run` prints or applies them and waits.
 
 mod args;
 mod checks;
+mod given;
 mod management;
 mod objects;
 mod options;
@@ -13,7 +14,6 @@ mod platform;
 mod release_stream;
 mod run;
 mod services;
-mod ssh_key;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -107,9 +107,12 @@ impl Cluster {
 
 fn create<P: Args + Platform>(of: &Of<P>, program: Program) -> anyhow::Result<()> {
     check_run(&of.run)?;
-    let (mut options, mut parts) = resolve(of, program)?;
     let access = of.run.target.access();
-    runtime()?.block_on(async {
+    let runtime = runtime()?;
+    let given = runtime.block_on(of.platform.given(&of.common, &of.run))?;
+    let common = of.common.clone().with(given);
+    let (mut options, mut parts) = resolve(&common, &of.platform, program)?;
+    runtime.block_on(async {
         if parts.services.lack_address() {
             let address = Box::pin(management::address(&access, P::ADDRESS_FLAG)).await?;
             parts.services = parts.services.at(address);
@@ -123,14 +126,18 @@ fn create<P: Args + Platform>(of: &Of<P>, program: Program) -> anyhow::Result<()
             };
             options.release_image = Box::pin(newest_release(stream, limit)).await?;
         }
-        let provided = of.platform.provide(&of.common, &options, &of.run).await?;
+        let provided = of.platform.provide(&common, &options, &of.run).await?;
         parts = provided.unwrap_or(parts);
         run::run(&options, &parts, &of.run).await
     })
 }
 
 /// Checks the arguments and reads the files that they name. Nothing is asked of any cluster.
-fn resolve<P: Args + Platform>(of: &Of<P>, program: Program) -> anyhow::Result<(Options, Parts)> {
-    let parts = of.platform.parts(&of.common)?;
-    Ok((Options::resolve(&of.common, &parts, program)?, parts))
+fn resolve<P: Platform>(
+    common: &CommonArgs,
+    platform: &P,
+    program: Program,
+) -> anyhow::Result<(Options, Parts)> {
+    let parts = platform.parts(common)?;
+    Ok((Options::resolve(common, &parts, program)?, parts))
 }

@@ -95,13 +95,15 @@ pub(crate) fn file(flag: &str, path: &Path) -> anyhow::Result<String> {
 /// The text of a `.dockerconfigjson`, which must be one.
 pub(crate) fn pull_secret(path: &Path) -> anyhow::Result<String> {
     let text = file("--pull-secret", path)?;
-    let parsed: Value = serde_json::from_str(&text)
-        .with_context(|| format!("--pull-secret {}: this is not JSON", path.display()))?;
+    checked_pull_secret(&format!("--pull-secret {}", path.display()), &text)
+}
+
+/// The same of a text, which has a name in errors.
+pub(crate) fn checked_pull_secret(name: &str, text: &str) -> anyhow::Result<String> {
+    let parsed: Value =
+        serde_json::from_str(text).with_context(|| format!("{name}: this is not JSON"))?;
     if !parsed["auths"].is_object() {
-        let message = format!(
-            "--pull-secret {}: not a .dockerconfigjson: object \"auths\" is missing",
-            path.display()
-        );
+        let message = format!("{name}: not a .dockerconfigjson: object \"auths\" is missing");
         return Err(Usage::new(&message).into());
     }
     Ok(text.trim_end().to_owned())

@@ -17,9 +17,9 @@ use tokio::time::{Instant, sleep};
 
 use super::credentials::{Source, assume};
 use super::query::{Signer, form, post};
-use super::service::{EC2, ELB, ELB_V2, IAM, ROUTE53, S3, STS, Service};
+use super::service::{EC2, ELB, ELB_V2, IAM, RAM, ROUTE53, S3, STS, Service};
 use super::signature::{Credentials, Scope, sign};
-use super::{Error, Variable, endpoint, refused};
+use super::{Error, Variable, endpoint, refused, refused_in_json};
 use crate::outbound::Http;
 
 /// Credentials of roles are used for so long; they are valid for an hour.
@@ -66,7 +66,7 @@ impl Client {
         session: &str,
         variable: Variable<'_>,
     ) -> Self {
-        let services = [EC2, ELB, ELB_V2, IAM, ROUTE53, S3, STS];
+        let services = [EC2, ELB, ELB_V2, IAM, RAM, ROUTE53, S3, STS];
         let endpoints = services
             .iter()
             .filter_map(|service| Some((service.id, endpoint(service.id, variable)?)));
@@ -177,6 +177,9 @@ impl Client {
         let body = String::from_utf8_lossy(response.body()).into_owned();
         if response.status().is_success() {
             return Ok(body);
+        }
+        if *service == RAM {
+            return Err(refused_in_json(what(), &response));
         }
         Err(refused(what(), response.status(), &body))
     }

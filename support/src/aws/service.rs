@@ -59,6 +59,8 @@ pub const ELB_V2: Service = regional(
     "elasticloadbalancing",
     "2015-12-01",
 );
+/// Shares of resources with other accounts.
+pub const RAM: Service = regional("ram", "ram", "ram", "2018-01-04");
 /// Object stores.
 pub const S3: Service = regional("s3", "s3", "s3", "2006-03-01");
 /// Tokens.

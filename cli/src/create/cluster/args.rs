@@ -10,6 +10,7 @@ use crate::create::text::time_or_zero;
 use crate::install::TargetArgs;
 
 // Platforms take them from here.
+use super::given::Given;
 pub(in crate::create) use super::values::{Arch, UpgradeType, name_of};
 use super::values::{Availability, Capability, CatalogPlacement, FeatureSet, NetworkType};
 
@@ -34,8 +35,8 @@ pub(super) struct CommonArgs {
     pub(super) release_stream: Option<String>,
 
     /// File with the credentials of the release's registry (.dockerconfigjson)
-    #[arg(long, value_name = "FILE")]
-    pub(super) pull_secret: PathBuf,
+    #[arg(long, value_name = "FILE", required = true)]
+    pub(super) pull_secret: Option<PathBuf>,
 
     /// Base domain of the cluster [default: example.com on platforms agent and none]
     #[arg(long, value_name = "DOMAIN")]
@@ -135,6 +136,10 @@ pub(super) struct CommonArgs {
 
     #[command(flatten, next_help_heading = "Control plane")]
     pub(super) control_plane: ControlPlaneArgs,
+
+    /// What there is in place of flags.
+    #[arg(skip)]
+    pub(super) given: Given,
 }
 
 /// Addresses and names.
@@ -265,6 +270,13 @@ pub(super) struct RunArgs {
 // === impl CommonArgs ===
 
 impl CommonArgs {
+    /// The same with what a Secret has in place of flags.
+    pub(super) fn with(mut self, given: Given) -> Self {
+        self.base_domain = self.base_domain.or_else(|| given.base_domain.clone());
+        self.given = given;
+        self
+    }
+
     /// Refuses a domain for host names where services are on node ports; `instead` is the way out.
     pub(super) fn refuse_domain(&self, instead: &str) -> Result<(), Usage> {
         if self.external_dns_domain.is_none() {

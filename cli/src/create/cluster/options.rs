@@ -8,9 +8,9 @@ use serde_json::Value;
 use super::args::{CommonArgs, UpgradeType};
 use super::checks::check;
 use super::platform::Parts;
-use super::ssh_key::SshKey;
 use super::values::Availability;
 use crate::Usage;
+use crate::create::ssh_key::SshKey;
 use crate::create::text;
 use crate::program::Program;
 
@@ -39,7 +39,7 @@ pub(super) struct Options {
     pub(super) pull_secret: String,
     /// The public SSH key.
     pub(super) ssh_key: Option<String>,
-    /// Its private part, if it was made here.
+    /// Its private part, if it was made here or is in a Secret.
     pub(super) ssh_private_key: Option<String>,
     pub(super) trust_bundle: Option<String>,
     pub(super) image_content_sources: Option<Value>,
@@ -89,7 +89,7 @@ impl Options {
                 .or(parts.base_domain.clone())
                 .unwrap_or_default(),
             upgrade: args.node_upgrade_type.unwrap_or(parts.upgrade),
-            pull_secret: text::pull_secret(&args.pull_secret)?,
+            pull_secret: pull_secret(args)?,
             ssh_key,
             ssh_private_key,
             trust_bundle: args
@@ -129,15 +129,28 @@ fn stream(args: &CommonArgs, parts: &Parts, program: Program) -> Result<Option<S
     ))
 }
 
-/// The public SSH key, and its private part if it is made here.
+/// The credentials of the release's registry.
+fn pull_secret(args: &CommonArgs) -> anyhow::Result<String> {
+    if let Some(path) = &args.pull_secret {
+        return text::pull_secret(path);
+    }
+    let Some((name, text)) = &args.given.pull_secret else {
+        return Err(Usage::new(&"--pull-secret is needed").into());
+    };
+    text::checked_pull_secret(name, text)
+}
+
+/// The public SSH key, and its private part if it is made here or in a Secret.
 fn ssh_key(args: &CommonArgs) -> anyhow::Result<(Option<String>, Option<String>)> {
     if args.generate_ssh {
         let key = SshKey::generate()?;
         return Ok((Some(key.public), Some(key.private)));
     }
-    let path = args.ssh_key.as_deref();
-    let given = path.map(|path| text::file("--ssh-key", path)).transpose()?;
-    Ok((given, None))
+    if let Some(path) = args.ssh_key.as_deref() {
+        return Ok((Some(text::file("--ssh-key", path)?), None));
+    }
+    let (public, private) = args.given.ssh_key.clone().unzip();
+    Ok((public, private.flatten()))
 }
 
 fn annotations(args: &CommonArgs) -> Result<BTreeMap<String, String>, Usage> {

@@ -15,6 +15,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::args::{Arch, CommonArgs, RunArgs, UpgradeType};
+use super::given::Given;
 use super::options::Options;
 use super::services::Services;
 use crate::create::text;
@@ -26,6 +27,15 @@ pub(super) trait Platform {
 
     /// Checks the flags, reads the files that they name, and gives the platform's parts of the objects.
     fn parts(&self, common: &CommonArgs) -> anyhow::Result<Parts>;
+
+    /// What flags leave to a Secret of the management cluster.
+    fn given(
+        &self,
+        _common: &CommonArgs,
+        _run: &RunArgs,
+    ) -> impl Future<Output = anyhow::Result<Given>> {
+        ready(Ok(Given::default()))
+    }
 
     /// Creates in the cloud what the flags do not name, and gives the parts with it. `None` if nothing is missing. The
     /// options stay those of the first parts.

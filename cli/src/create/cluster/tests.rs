@@ -157,14 +157,14 @@ fn parse(platform: &str, flags: &[&str]) -> Result<Cluster, clap::Error> {
 
 fn resolved(cluster: &Cluster, program: Program) -> anyhow::Result<(Options, Parts)> {
     match cluster {
-        Cluster::Agent(of) => resolve(of, program),
-        Cluster::Aws(of) => resolve(of, program),
-        Cluster::Azure(of) => resolve(of, program),
-        Cluster::Gcp(of) => resolve(of, program),
-        Cluster::Kubevirt(of) => resolve(of, program),
-        Cluster::None(of) => resolve(of, program),
-        Cluster::OpenStack(of) => resolve(of, program),
-        Cluster::PowerVs(of) => resolve(of, program),
+        Cluster::Agent(of) => resolve(&of.common, &of.platform, program),
+        Cluster::Aws(of) => resolve(&of.common, &of.platform, program),
+        Cluster::Azure(of) => resolve(&of.common, &of.platform, program),
+        Cluster::Gcp(of) => resolve(&of.common, &of.platform, program),
+        Cluster::Kubevirt(of) => resolve(&of.common, &of.platform, program),
+        Cluster::None(of) => resolve(&of.common, &of.platform, program),
+        Cluster::OpenStack(of) => resolve(&of.common, &of.platform, program),
+        Cluster::PowerVs(of) => resolve(&of.common, &of.platform, program),
     }
 }
 

@@ -10,7 +10,11 @@ use serde_json::Value;
 use super::ClusterArgs;
 use super::cloud::CloudArgs;
 use crate::create::text::time_or_zero;
-use crate::infra::aws::{Aws, CredentialArgs, DestroyRequest, Domain, Executor, REGION, Scope};
+use crate::hosted::Hosted;
+use crate::infra::aws::{
+    Accounts, Aws, CredentialArgs, DestroyRequest, Domain, Executor, OwnerArgs, REGION, Scope,
+    SecretArgs, SecretValues,
+};
 use crate::install::display::Display;
 use crate::install::runtime;
 
@@ -47,12 +51,21 @@ pub(crate) struct AwsArgs {
 
     #[command(flatten)]
     credentials: CredentialArgs,
+
+    #[command(flatten)]
+    secret: SecretArgs,
+
+    #[command(flatten)]
+    owner: OwnerArgs,
 }
 
 /// What is destroyed.
 #[derive(Debug)]
 pub(super) struct Cloud {
     aws: Aws,
+    /// The account of the VPC, if it is another one.
+    owner: Option<Aws>,
+    owner_args: OwnerArgs,
     scope: Scope,
     network: DestroyRequest,
     preserve_iam: bool,
@@ -63,9 +76,21 @@ pub(super) struct Cloud {
 impl AwsArgs {
     /// Destroys the cluster, and waits until it is gone.
     pub(super) fn run(&self) -> anyhow::Result<()> {
-        runtime()?.block_on(Box::pin(
-            self.cluster.destroy("AWS", Some(CloudArgs::Aws(self))),
-        ))
+        runtime()?.block_on(Box::pin(async {
+            let secret = self.secret().await?;
+            let args = CloudArgs::Aws(self, secret.as_ref());
+            self.cluster.destroy("AWS", Some(args)).await
+        }))
+    }
+
+    /// The Secret with credentials, if one is named and needed.
+    async fn secret(&self) -> anyhow::Result<Option<SecretValues>> {
+        let Some(name) = self.secret.name().filter(|_| !self.preserve_infra) else {
+            return Ok(None);
+        };
+        let hosted = Hosted::connect(&self.cluster.target.access()).await?;
+        let read = SecretValues::read(&hosted, &self.cluster.namespace, name);
+        read.await.map(Some)
     }
 
     /// What is destroyed of an infrastructure. `spec` of the HostedCluster is preferred to flags.
@@ -74,28 +99,41 @@ impl AwsArgs {
         infra_id: &str,
         name: &str,
         spec: &Value,
+        secret: Option<&SecretValues>,
     ) -> anyhow::Result<Option<Cloud>> {
         if self.preserve_infra {
             return Ok(None);
         }
         let region = spec["platform"]["aws"]["region"].as_str();
         let region = region.or(self.region.as_deref()).unwrap_or(REGION);
-        let network = DestroyRequest::new(self.domain(name, spec)?, self.aws_infra_grace_period);
+        let network = self.domain(name, spec, secret)?;
+        let network = DestroyRequest::new(network, self.aws_infra_grace_period);
         let hint = "nothing was destroyed; --preserve-infra keeps network and IAM roles";
         let scope = Scope::new(infra_id, name, region, BTreeMap::new()).context(hint)?;
-        let aws = self.credentials.connect(region, "cli-destroy-cluster");
+        let aws = self
+            .credentials
+            .connect_with(region, "cli-destroy-cluster", secret);
+        let owner = self.owner.connect(region, "cli-destroy-cluster");
         Ok(Some(Cloud {
             aws: aws.context(hint)?,
+            owner: owner.context(hint)?,
+            owner_args: self.owner.clone(),
             scope,
             network,
             preserve_iam: self.preserve_iam,
         }))
     }
 
-    fn domain(&self, name: &str, spec: &Value) -> anyhow::Result<Option<Domain>> {
+    fn domain(
+        &self,
+        name: &str,
+        spec: &Value,
+        secret: Option<&SecretValues>,
+    ) -> anyhow::Result<Option<Domain>> {
         let dns = &spec["dns"];
         let described = dns["baseDomain"].as_str();
         let base = described.or(self.base_domain.as_deref());
+        let base = base.or_else(|| secret?.base_domain());
         let Some(base) = base.filter(|base| !base.is_empty()) else {
             return Ok(None);
         };
@@ -111,9 +149,9 @@ impl AwsArgs {
 // === impl Cloud ===
 
 impl Cloud {
-    fn executor<'a>(&'a self, display: &'a Display) -> Executor<'a, Aws> {
+    fn executor<'a>(&'a self, aws: &'a Aws, display: &'a Display) -> Executor<'a, Aws> {
         Executor {
-            calls: &self.aws,
+            calls: aws,
             scope: &self.scope,
             display,
         }
@@ -121,22 +159,30 @@ impl Cloud {
 
     /// Destroys the network, which components of the cluster may still use, and then their roles.
     pub(super) async fn destroy(&self, display: &Display) -> anyhow::Result<()> {
-        let executor = self.executor(display);
-        Box::pin(executor.destroy_network(&self.network)).await?;
+        let cluster = self.executor(&self.aws, display);
+        let owner = self.owner.as_ref();
+        let owner = owner.map(|owner| self.executor(owner, display));
+        let zones = self.owner_args.private_zones();
+        let accounts = Accounts::new(&cluster, owner.as_ref(), zones);
+        Box::pin(accounts.destroy_network(&self.network)).await?;
         if self.preserve_iam {
             return Ok(());
         }
-        Box::pin(executor.destroy_identity(self.network.grace_period)).await
+        Box::pin(accounts.destroy_identity(self.network.grace_period)).await
     }
 
     /// Says what would be destroyed.
     pub(super) async fn report(&self, display: &Display) -> anyhow::Result<()> {
-        let executor = self.executor(display);
-        Box::pin(executor.report_destruction()).await?;
+        let cluster = self.executor(&self.aws, display);
+        let owner = self.owner.as_ref();
+        let owner = owner.map(|owner| self.executor(owner, display));
+        let zones = self.owner_args.private_zones();
+        let accounts = Accounts::new(&cluster, owner.as_ref(), zones);
+        Box::pin(accounts.report_destruction()).await?;
         if self.preserve_iam {
             return Ok(());
         }
-        Box::pin(executor.report_identity_destruction()).await
+        Box::pin(accounts.report_identity_destruction()).await
     }
 }
 
@@ -179,7 +225,7 @@ mod tests {
         ] {
             let words = ["destroy", "--name=a"];
             let args = Command::parse_from(words.iter().chain(flags)).args;
-            let domain = args.domain("a", spec).unwrap();
+            let domain = args.domain("a", spec, None).unwrap();
             let domain = domain.map(|domain| domain.cluster());
             assert_eq!(domain.as_deref(), expected, "{flags:?}");
         }
@@ -189,10 +235,14 @@ mod tests {
     fn infrastructure_is_kept_without_credentials_only_if_that_is_asked_for() {
         let words = ["destroy", "--name=a", "--preserve-infra"];
         let args = Command::parse_from(words).args;
-        assert!(args.cloud("a-x1", "a", &Value::Null).unwrap().is_none());
+        assert!(
+            args.cloud("a-x1", "a", &Value::Null, None)
+                .unwrap()
+                .is_none()
+        );
         let words = ["destroy", "--name=a", "--aws-creds=/no/such/file"];
         let args = Command::parse_from(words).args;
-        let error = args.cloud("a-x1", "a", &Value::Null).unwrap_err();
+        let error = args.cloud("a-x1", "a", &Value::Null, None).unwrap_err();
         assert!(error.to_string().contains("--preserve-infra"), "{error}");
     }
 }

@@ -6,12 +6,14 @@ use super::aws::{self, AwsArgs};
 use super::azure::{self, AzureArgs};
 use super::gcp::{self, GcpArgs};
 use super::power_vs::{self, PowerVsArgs};
+use crate::infra::aws::SecretValues;
 use crate::install::display::Display;
 
 /// The flags of a cloud.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum CloudArgs<'a> {
-    Aws(&'a AwsArgs),
+    /// With the Secret that has credentials, if one is named.
+    Aws(&'a AwsArgs, Option<&'a SecretValues>),
     Azure(&'a AzureArgs),
     Gcp(&'a GcpArgs),
     PowerVs(&'a PowerVsArgs),
@@ -37,8 +39,8 @@ impl CloudArgs<'_> {
         spec: &Value,
     ) -> anyhow::Result<Option<Cloud>> {
         Ok(match self {
-            Self::Aws(args) => {
-                let cloud = args.cloud(infra_id, name, spec)?;
+            Self::Aws(args, secret) => {
+                let cloud = args.cloud(infra_id, name, spec, secret)?;
                 cloud.map(|cloud| Cloud::Aws(Box::new(cloud)))
             }
             Self::Azure(args) => {

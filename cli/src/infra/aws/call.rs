@@ -15,6 +15,7 @@ pub(crate) enum Service {
     Elb,
     ElbV2,
     Iam,
+    Ram,
     Route53,
     S3,
     Sts,
@@ -53,6 +54,10 @@ impl Call {
 
     pub(crate) fn iam(action: &'static str) -> Self {
         Self::new(Service::Iam, action)
+    }
+
+    pub(crate) fn ram(action: &'static str) -> Self {
+        Self::new(Service::Ram, action)
     }
 
     pub(crate) fn route53(action: &'static str) -> Self {

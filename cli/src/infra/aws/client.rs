@@ -6,7 +6,7 @@ use http::Method;
 use support::aws::{self, Client, Element, Error};
 
 use super::call::{Call, Calls, Service};
-use super::rest;
+use super::{ram, rest};
 
 /// AWS, in one region.
 #[derive(Debug)]
@@ -45,9 +45,13 @@ impl Calls for Aws {
         if document.trim().is_empty() {
             return Ok(Element::default());
         }
-        Element::parse(&document).ok_or_else(|| Error::Response {
+        let (root, problem) = match call.service {
+            Service::Ram => (ram::response(&document), "it is no JSON"),
+            _ => (Element::parse(&document), "it is no XML"),
+        };
+        root.ok_or_else(|| Error::Response {
             what: call.action.to_owned(),
-            problem: "it is no XML".to_owned(),
+            problem: problem.to_owned(),
         })
     }
 
@@ -62,6 +66,7 @@ fn facts(service: Service) -> aws::Service {
         Service::Elb => aws::ELB,
         Service::ElbV2 => aws::ELB_V2,
         Service::Iam => aws::IAM,
+        Service::Ram => aws::RAM,
         Service::Route53 => aws::ROUTE53,
         Service::S3 => aws::S3,
         Service::Sts => aws::STS,

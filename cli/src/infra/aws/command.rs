@@ -1,5 +1,6 @@
 //! `create infra aws`, `create iam aws`, `destroy infra aws`, `destroy iam aws`.
 
+use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,19 +12,23 @@ use serde::Serialize;
 use support::files::set_mode;
 
 use super::REGION;
+use super::accounts::Accounts;
 use super::bucket::Issuer;
 use super::client::Aws;
 use super::create_identity::IdentityRequest;
-use super::create_network::NetworkRequest;
-use super::credentials::CredentialArgs;
+use super::create_network::{NetworkOutput, NetworkRequest};
+use super::credentials::{CredentialArgs, OwnerArgs};
 use super::destroy_network::DestroyRequest;
 use super::executor::Executor;
-use super::roles::Resources;
+use super::proxy::ProxyArgs;
+use super::roles::{Form, MANAGED_TAGS, Resources};
 use super::scope::Scope;
 use super::signing_key::SigningKey;
 use super::zones::Domain;
 use crate::Usage;
+use crate::create::ssh_key::SshKey;
 use crate::create::text;
+use crate::infra::private_file;
 use crate::install::display::{Display, print};
 use crate::install::runtime;
 
@@ -40,6 +45,9 @@ pub(crate) struct ScopeArgs {
 
     #[command(flatten)]
     credentials: CredentialArgs,
+
+    #[command(flatten)]
+    owner: OwnerArgs,
 
     /// Report what there is and what would be done, and do nothing
     #[arg(long)]
@@ -84,6 +92,9 @@ pub(crate) struct VpcArgs {
     /// Have nodes in public subnets, and create no private ones
     #[arg(long)]
     pub(crate) public_only: bool,
+
+    #[command(flatten)]
+    pub(crate) proxy: ProxyArgs,
 }
 
 /// Flags of `create infra aws`.
@@ -150,6 +161,13 @@ pub(crate) struct CreateIamArgs {
     #[arg(long)]
     auto_node: bool,
 
+    #[command(flatten)]
+    roles: RoleArgs,
+
+    /// Base domain of the cluster, for --use-rosa-managed-policies
+    #[arg(long, value_name = "DOMAIN")]
+    base_domain: Option<String>,
+
     /// Tags of all resources, separated by commas
     #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',')]
     additional_tags: Vec<String>,
@@ -180,9 +198,24 @@ pub(crate) struct DestroyIamArgs {
     scope: ScopeArgs,
 }
 
+/// Flags of roles, which `create cluster aws` has, too.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct RoleArgs {
+    /// Attach the policies that AWS manages for ROSA to roles, instead of policies of their own
+    #[arg(long)]
+    use_rosa_managed_policies: bool,
+
+    /// Create one role for all components, instead of one for each
+    #[arg(long)]
+    shared_role: bool,
+}
+
 /// Makes calls for a scope.
 struct Session {
     aws: Aws,
+    /// For the account of the VPC, if it is another one.
+    owner: Option<Aws>,
+    owner_args: OwnerArgs,
     scope: Scope,
     display: Display,
 }
@@ -190,13 +223,62 @@ struct Session {
 // === impl ScopeArgs ===
 
 impl ScopeArgs {
-    fn session(&self, name: &str, tags: &[String], session: &str) -> anyhow::Result<Session> {
-        let tags = text::pairs("--additional-tags", tags)?;
+    fn session(
+        &self,
+        name: &str,
+        tags: BTreeMap<String, String>,
+        session: &str,
+    ) -> anyhow::Result<Session> {
         let scope = Scope::new(&self.infra_id, name, &self.region, tags)?;
         Ok(Session {
             aws: self.credentials.connect(&self.region, session)?,
+            owner: self.owner.connect(&self.region, session)?,
+            owner_args: self.owner.clone(),
             scope,
             display: Display::new(self.quiet),
+        })
+    }
+}
+
+// === impl RoleArgs ===
+
+impl RoleArgs {
+    /// Whether a flag is given, for messages.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let flags = [
+            (
+                "--use-rosa-managed-policies",
+                self.use_rosa_managed_policies,
+            ),
+            ("--shared-role", self.shared_role),
+        ];
+        flags
+            .into_iter()
+            .find_map(|(flag, given)| given.then_some(flag))
+    }
+
+    /// Tags that managed policies require, beside others.
+    pub(crate) fn add_tags(&self, tags: &mut BTreeMap<String, String>) {
+        if !self.use_rosa_managed_policies {
+            return;
+        }
+        for (key, value) in MANAGED_TAGS {
+            tags.insert(key.to_owned(), value.to_owned());
+        }
+    }
+
+    /// What roles are like. Managed policies need the base domain.
+    pub(crate) fn form(&self, base_domain: Option<&str>) -> Result<Form, Usage> {
+        let base_domain = base_domain.filter(|domain| !domain.is_empty());
+        if self.use_rosa_managed_policies && base_domain.is_none() {
+            return Err(Usage::new(
+                &"--use-rosa-managed-policies needs --base-domain: the policy of the ingress is for its names",
+            ));
+        }
+        let managed = base_domain.filter(|_| self.use_rosa_managed_policies);
+        Ok(Form {
+            shared: self.shared_role,
+            managed: managed.map(str::to_owned),
         })
     }
 }
@@ -213,12 +295,28 @@ impl ClusterArgs {
 // === impl Session ===
 
 impl Session {
-    fn executor(&self) -> Executor<'_, Aws> {
+    fn executor<'a>(&'a self, aws: &'a Aws) -> Executor<'a, Aws> {
         Executor {
-            calls: &self.aws,
+            calls: aws,
             scope: &self.scope,
             display: &self.display,
         }
+    }
+
+    /// Makes calls for each account.
+    fn executors(&self) -> (Executor<'_, Aws>, Option<Executor<'_, Aws>>) {
+        let owner = self.owner.as_ref();
+        (
+            self.executor(&self.aws),
+            owner.map(|owner| self.executor(owner)),
+        )
+    }
+
+    fn accounts<'a>(
+        &self,
+        (cluster, owner): &'a (Executor<'_, Aws>, Option<Executor<'_, Aws>>),
+    ) -> Accounts<'a, Aws> {
+        Accounts::new(cluster, owner.as_ref(), self.owner_args.private_zones())
     }
 }
 
@@ -226,18 +324,31 @@ impl Session {
 
 impl CreateInfraArgs {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        let request = NetworkRequest::new(self.cluster.domain()?, &self.network);
+        if self.network.proxy.has_machine() && self.output_file.is_none() && !self.scope.dry_run {
+            return Err(Usage::new(
+                &"a proxy that is created needs --output-file: the description has the private key of the proxy's user",
+            )
+            .into());
+        }
+        let earlier = self.output_file.as_deref();
+        let key = earlier.and_then(|path| earlier_key(path, &self.scope.infra_id));
+        let request = NetworkRequest::new(self.cluster.domain()?, &self.network, key)?;
         let name = &self.cluster.name;
-        let session = self
-            .scope
-            .session(name, &self.additional_tags, "cli-create-infra")?;
+        let tags = text::pairs("--additional-tags", &self.additional_tags)?;
+        let session = self.scope.session(name, tags, "cli-create-infra")?;
+        let executors = session.executors();
+        let accounts = session.accounts(&executors);
         runtime()?.block_on(async {
-            let executor = session.executor();
             if self.scope.dry_run {
-                return executor.report_network(&request).await;
+                return Box::pin(accounts.report_network(&request)).await;
             }
-            let output = Box::pin(executor.create_network(&request)).await?;
-            write(&output, self.output_file.as_deref())
+            let output = Box::pin(accounts.create_network(&request)).await?;
+            match self.output_file.as_deref() {
+                Some(path) if !output.proxy_private_ssh_key.is_empty() => {
+                    private_file::write(path, &json(&output)?)
+                }
+                path => write(&output, path),
+            }
         })
     }
 }
@@ -252,9 +363,9 @@ impl CreateIamArgs {
             dry_run,
             ..
         } = &self.scope;
-        let session = self
-            .scope
-            .session(infra_id, &self.additional_tags, "cli-create-iam")?;
+        let mut tags = text::pairs("--additional-tags", &self.additional_tags)?;
+        self.roles.add_tags(&mut tags);
+        let session = self.scope.session(infra_id, tags, "cli-create-iam")?;
         let bucket = self.oidc_storage_provider_s3_bucket_name.as_deref();
         let url = self.oidc_issuer_url.as_deref();
         let path = self.sa_token_issuer_private_key_path.as_deref();
@@ -266,15 +377,18 @@ impl CreateIamArgs {
                 local_zone: self.local_zone_id.clone(),
                 kms_key: self.kms_key_arn.clone(),
                 auto_node: self.auto_node,
+                shared_vpc: self.scope.owner.is_given(),
             },
+            form: self.roles.form(self.base_domain.as_deref())?,
             key: path.filter(|_| !dry_run).map(signing_key).transpose()?,
         };
+        let executors = session.executors();
+        let accounts = session.accounts(&executors);
         runtime()?.block_on(async {
-            let executor = session.executor();
             if *dry_run {
-                return executor.report_identity(&request).await;
+                return Box::pin(accounts.report_identity(&request)).await;
             }
-            let output = Box::pin(executor.create_identity(&request)).await?;
+            let output = Box::pin(accounts.create_identity(&request)).await?;
             write(&output, self.output_file.as_deref())
         })
     }
@@ -287,13 +401,16 @@ impl DestroyInfraArgs {
         let domain = self.cluster.domain()?;
         let request = DestroyRequest::new(Some(domain), self.aws_infra_grace_period);
         let name = &self.cluster.name;
-        let session = self.scope.session(name, &[], "cli-destroy-infra")?;
+        let session = self
+            .scope
+            .session(name, BTreeMap::new(), "cli-destroy-infra")?;
+        let executors = session.executors();
+        let accounts = session.accounts(&executors);
         runtime()?.block_on(async {
-            let executor = session.executor();
             if self.scope.dry_run {
-                return executor.report_destruction().await;
+                return accounts.report_destruction().await;
             }
-            Box::pin(executor.destroy_network(&request)).await
+            Box::pin(accounts.destroy_network(&request)).await
         })
     }
 }
@@ -303,13 +420,16 @@ impl DestroyInfraArgs {
 impl DestroyIamArgs {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         let name = &self.scope.infra_id;
-        let session = self.scope.session(name, &[], "cli-destroy-iam")?;
+        let session = self
+            .scope
+            .session(name, BTreeMap::new(), "cli-destroy-iam")?;
+        let executors = session.executors();
+        let accounts = session.accounts(&executors);
         runtime()?.block_on(async {
-            let executor = session.executor();
             if self.scope.dry_run {
-                return executor.report_identity_destruction().await;
+                return accounts.report_identity_destruction().await;
             }
-            Box::pin(executor.destroy_identity(None)).await
+            Box::pin(accounts.destroy_identity(None)).await
         })
     }
 }
@@ -331,10 +451,23 @@ fn signing_key(path: &Path) -> anyhow::Result<SigningKey> {
     Ok(key)
 }
 
-/// Writes a description in JSON to a file, or to standard output.
-pub(crate) fn write(output: &impl Serialize, path: Option<&Path>) -> anyhow::Result<()> {
+/// The key of the proxy in the description that an earlier run has written, if there is one.
+fn earlier_key(path: &Path, infra_id: &str) -> Option<SshKey> {
+    let text = fs::read_to_string(path).ok()?;
+    let output: NetworkOutput = serde_json::from_str(&text).ok()?;
+    (output.infra_id == infra_id).then(|| output.proxy_private_ssh_key.key())?
+}
+
+/// A description in JSON.
+fn json(output: &impl Serialize) -> anyhow::Result<String> {
     let mut text = serde_json::to_string_pretty(output)?;
     text.push('\n');
+    Ok(text)
+}
+
+/// Writes a description in JSON to a file, or to standard output.
+pub(crate) fn write(output: &impl Serialize, path: Option<&Path>) -> anyhow::Result<()> {
+    let text = json(output)?;
     match path {
         Some(path) => {
             fs::write(path, text).with_context(|| format!("failed to write {}", path.display()))

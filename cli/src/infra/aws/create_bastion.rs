@@ -3,34 +3,16 @@
 //! What it consists of has the tags of the infrastructure, so that `destroy infra aws` finds what `destroy bastion aws` does
 //! not get to.
 
-use std::time::Duration;
+use anyhow::bail;
 
-use anyhow::{Context as _, bail};
-use support::aws::Error;
-
-use super::bastion::{self, BastionRequest, Instance, PORT, Parts, PublicKey};
-use super::call::{Call, Calls};
-use super::executor::{Executor, is_worth_it};
+use super::bastion::{self, BastionRequest, INSTANCE_TYPE, PORT, PublicKey};
+use super::call::Calls;
+use super::executor::Executor;
+use super::instance::{Instance, Launch};
 use super::kind::Kind;
 use super::network::VPC;
 use super::scope::tags;
 
-/// Attempts at the creation of the instance.
-const ATTEMPTS: u32 = 10;
-const INTERVAL: Duration = Duration::from_secs(3);
-/// Between two looks at a new instance.
-const PAUSE: Duration = Duration::from_secs(5);
-/// How long a new instance may take.
-const LIMIT: Duration = Duration::from_mins(5);
-/// What is new is not known everywhere at once. The last one says that an instance has the token, and is not listed yet.
-const NEW: [&str; 4] = [
-    "InvalidGroup.NotFound",
-    "InvalidKeyPair.NotFound",
-    "InvalidSubnetID.NotFound",
-    "IdempotentParameterMismatch",
-];
-/// An instance with the same token existed, and is terminated.
-const TERMINATED: &str = "IdempotentInstanceTerminated";
 /// The beginning of the names of public subnets, after the name of the infrastructure.
 const PUBLIC: &str = "public-";
 
@@ -49,9 +31,20 @@ impl<C: Calls> Executor<'_, C> {
         let place = self.bastion_place().await?;
         let key = self.bastion_key(&request.key).await?;
         let group = self.bastion_group(&place.vpc, &request.from).await?;
-        let made = self.bastion_instance(&place, &group, &key).await?;
+        let name = bastion::name(self.scope);
+        let launch = Launch {
+            name: &name,
+            instance_type: INSTANCE_TYPE,
+            subnet: &place.subnet,
+            group: &group,
+            key: Some(&name),
+            // The identifier of the key pair, which is another one after each destruction.
+            token: &key,
+            script: None,
+        };
+        let made = self.ensure_instance(&launch).await?;
         if request.wait {
-            return self.until_running(&made.id).await;
+            return self.until_instance(&made.id, Instance::is_ready).await;
         }
         self.start(&made).await?;
         Ok(made)
@@ -69,8 +62,8 @@ impl<C: Calls> Executor<'_, C> {
             let exists = self.find(kind, &name).await?.is_some();
             self.say(&format!("{} {name}: {}", kind.noun(), state(exists)));
         }
-        let exists = self.find_bastion().await?.is_some();
         let name = bastion::name(self.scope);
+        let exists = self.find_instance(&name).await?.is_some();
         self.say(&format!("instance {name}: {}", state(exists)));
         Ok(())
     }
@@ -148,125 +141,9 @@ impl<C: Calls> Executor<'_, C> {
         let group = self.ensure(kind, &name, &[], &parameters, &[]).await?;
         let id = kind.id(&group).to_owned();
         for cidr in from {
-            if bastion::lets_in(&group, cidr) {
-                continue;
-            }
-            let call = Call::ec2("AuthorizeSecurityGroupIngress")
-                .with("GroupId", &id)
-                .with("IpPermissions.1.IpProtocol", "tcp")
-                .with("IpPermissions.1.FromPort", PORT)
-                .with("IpPermissions.1.ToPort", PORT)
-                .with("IpPermissions.1.IpRanges.1.CidrIp", cidr);
-            let done = ["InvalidPermission.Duplicate"];
-            let added = self.settle(&call, &done, &["InvalidGroup.NotFound"]).await;
-            added.with_context(|| format!("failed to let in SSH from {cidr}"))?;
-            self.say(&format!("security group {name}: lets in SSH from {cidr}"));
+            self.let_in(&group, &name, [PORT, cidr.as_str()]).await?;
         }
         Ok(id)
-    }
-
-    /// Finds the instance or creates it.
-    async fn bastion_instance(
-        &self,
-        place: &Place,
-        group: &str,
-        key: &str,
-    ) -> anyhow::Result<Instance> {
-        let name = bastion::name(self.scope);
-        let what = || format!("failed to create instance {name}");
-        let mut generation = 0;
-        let mut attempt = 1;
-        loop {
-            if let Some(found) = self.find_bastion().await.with_context(what)? {
-                self.say(&format!("instance {name}: exists ({})", found.id));
-                return Ok(found);
-            }
-            let image = self.call(&bastion::images()).await.with_context(what)?;
-            let parts = Parts {
-                image: &bastion::newest(&image),
-                subnet: &place.subnet,
-                group,
-                key,
-                generation,
-            };
-            let error = match self.calls.call(&bastion::run(self.scope, &parts)).await {
-                Ok(response) => {
-                    let id = response.text_at("instancesSet/item/instanceId");
-                    if id.is_empty() {
-                        bail!("{}: the response has no identifier", what());
-                    }
-                    self.say(&format!("instance {name}: created ({id})"));
-                    return Ok(Instance::new(id));
-                }
-                Err(error) => error,
-            };
-            let is_terminated = error.code() == TERMINATED;
-            if attempt == ATTEMPTS || !is_terminated && !is_worth_it(&error, &NEW) {
-                return Err(error).with_context(what);
-            }
-            attempt += 1;
-            if is_terminated {
-                generation += 1;
-                continue;
-            }
-            self.calls.pause(INTERVAL).await;
-        }
-    }
-
-    /// All instances that are not terminated.
-    pub(super) async fn bastions(&self) -> Result<Vec<Instance>, Error> {
-        let response = self.calls.call(&bastion::describe(self.scope)).await?;
-        Ok(bastion::instances(self.scope, &response))
-    }
-
-    /// The instance, if there is one. Of several, always the same one.
-    async fn find_bastion(&self) -> Result<Option<Instance>, Error> {
-        let mut found = self.bastions().await?.into_iter();
-        Ok(found.find(Instance::is_alive))
-    }
-
-    /// Waits until an instance runs and has a public address.
-    async fn until_running(&self, id: &str) -> anyhow::Result<Instance> {
-        let absent = ["InvalidInstanceID.NotFound"];
-        let mut passed = Duration::ZERO;
-        let mut step = self.display.step(&format!("waiting for instance {id}"));
-        loop {
-            let response = self.find_call(&bastion::one(id), &absent).await?;
-            let found = response.as_ref().and_then(bastion::instance);
-            // A new one is not known everywhere at once.
-            let found = found.unwrap_or_else(|| Instance::new(id));
-            if found.is_ready() {
-                step.done("running");
-                return Ok(found);
-            }
-            if !found.is_alive() {
-                bail!(
-                    "instance {id} is {}: run the command again to create another one",
-                    found.state
-                );
-            }
-            self.start(&found).await?;
-            if passed >= LIMIT {
-                bail!(
-                    "instance {id} has no public address after {} s (it is {}): run the command again to continue",
-                    passed.as_secs(),
-                    found.state
-                );
-            }
-            step.update(&found.state);
-            self.calls.pause(PAUSE).await;
-            passed += PAUSE;
-        }
-    }
-
-    /// Starts an instance that a user has stopped.
-    async fn start(&self, instance: &Instance) -> anyhow::Result<()> {
-        if instance.state != "stopped" {
-            return Ok(());
-        }
-        let call = Call::ec2("StartInstances").list("InstanceId", [&instance.id]);
-        let started = self.settle(&call, &[], &["IncorrectInstanceState"]).await;
-        started.with_context(|| format!("failed to start instance {}", instance.id))
     }
 }
 

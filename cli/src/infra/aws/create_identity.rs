@@ -1,17 +1,20 @@
 //! Creates the identity provider, the roles and the instance profile of a cluster.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use support::aws::{Element, Error};
 
+use super::accounts::Accounts;
 use super::bucket::{Issuer, Store};
 use super::call::{Call, Calls};
 use super::executor::Executor;
 use super::roles::{
-    KARPENTER, KMS_PROVIDER, ROLES, Resources, WORKER, worker_policy, worker_trust,
+    Form, KARPENTER, KMS_PROVIDER, Resources, RolePlan, SharedRole, WORKER, check_size,
+    managed_worker, plan, worker_policy, worker_trust,
 };
 use super::signing_key::SigningKey;
 
@@ -22,12 +25,18 @@ pub(super) const THUMBPRINT: &str = "A9D53002E97E00E043244F3D170D6F4C414104FD";
 const ABSENT: [&str; 1] = ["NoSuchEntity"];
 /// What is new is not known everywhere at once.
 const NEW: [&str; 2] = ["NoSuchEntity", "ConcurrentModification"];
+/// What IAM says of a trust policy that names a role which it does not know yet.
+const UNKNOWN_PRINCIPAL: &str = "MalformedPolicyDocument";
+/// Attempts at a role whose trust policy names new roles.
+const ATTEMPTS: u32 = 10;
+const INTERVAL: Duration = Duration::from_secs(10);
 
 /// What is asked for.
 #[derive(Debug)]
 pub(crate) struct IdentityRequest {
     pub(crate) issuer: Issuer,
     pub(crate) resources: Resources,
+    pub(crate) form: Form,
     /// The key whose documents are published.
     pub(crate) key: Option<SigningKey>,
 }
@@ -50,9 +59,21 @@ pub(crate) struct IdentityOutput {
     pub(crate) kms_provider_role_arn: String,
     #[serde(rename = "karpenterRoleARN")]
     pub(crate) karpenter_role_arn: String,
+    /// The roles for a VPC of another account.
+    #[serde(rename = "sharedIngressRoleARN", default)]
+    pub(crate) shared_ingress_role_arn: String,
+    #[serde(rename = "sharedControlPlaneRoleARN", default)]
+    pub(crate) shared_control_plane_role_arn: String,
 }
 
-impl<C: Calls> Executor<'_, C> {
+/// The roles for a VPC of another account, by their ARNs.
+#[derive(Debug, Default)]
+struct SharedRoles {
+    zones: String,
+    endpoints: String,
+}
+
+impl<C: Calls> Accounts<'_, C> {
     /// Creates what is missing, and brings policies up to date.
     pub(crate) async fn create_identity(
         &self,
@@ -61,58 +82,172 @@ impl<C: Calls> Executor<'_, C> {
         let IdentityRequest {
             issuer,
             resources,
+            form,
             key,
         } = request;
-        self.ensure_bucket(issuer).await?;
+        self.identifiers().await?;
+        let cluster = self.cluster;
+        check_size(&plan(cluster.scope, resources, form, "", &issuer.url))?;
+        cluster.ensure_bucket(issuer).await?;
         if let Some(key) = key {
-            self.put_documents(issuer, key).await?;
+            cluster.put_documents(issuer, key).await?;
         }
-        let provider = self.provider(issuer).await?;
+        let provider = cluster.provider(issuer).await?;
+        let plans = plan(cluster.scope, resources, form, &provider, &issuer.url);
+        let mut made = Vec::new();
+        for plan in plans {
+            let arn = cluster.planned_role(&plan).await?;
+            made.push((plan, arn));
+        }
+        let shared = if self.owner.is_some() {
+            self.shared_roles(&made).await?
+        } else {
+            SharedRoles::default()
+        };
         let mut roles = BTreeMap::new();
         let (mut kms_provider, mut karpenter) = (String::new(), String::new());
-        for role in ROLES.iter().filter(|role| role.is_wanted(resources)) {
-            let name = self.scope.named(role.name);
-            let arn = self
-                .role(&name, &role.trust(&provider, &issuer.url))
-                .await?;
-            self.policy(&name, &name, &role.policy(self.scope, resources))
-                .await?;
+        let served = made
+            .iter()
+            .flat_map(|(plan, arn)| plan.serves.iter().map(move |role| (role, arn)));
+        for (role, arn) in served {
             match role.name {
-                KMS_PROVIDER => kms_provider.clone_from(&arn),
-                KARPENTER => karpenter.clone_from(&arn),
+                KMS_PROVIDER => kms_provider.clone_from(arn),
+                KARPENTER => karpenter.clone_from(arn),
                 _ => {}
             }
             if let Some(field) = role.field {
-                roles.insert(field.to_owned(), arn);
+                roles.insert(field.to_owned(), arn.clone());
             }
         }
         Ok(IdentityOutput {
-            region: self.scope.region.clone(),
-            profile_name: self.worker_profile().await?,
-            infra_id: self.scope.infra_id.clone(),
+            region: cluster.scope.region.clone(),
+            profile_name: cluster.worker_profile(form).await?,
+            infra_id: cluster.scope.infra_id.clone(),
             issuer_url: issuer.url.clone(),
             roles,
             kms_key_arn: resources.kms_key.clone().unwrap_or_default(),
             kms_provider_role_arn: kms_provider,
             karpenter_role_arn: karpenter,
+            shared_ingress_role_arn: shared.zones,
+            shared_control_plane_role_arn: shared.endpoints,
         })
+    }
+
+    /// Creates the roles that components assume for a VPC of another account, and permits them to.
+    async fn shared_roles(&self, made: &[(RolePlan, String)]) -> anyhow::Result<SharedRoles> {
+        let of = |is_of: fn(&RolePlan) -> bool| {
+            let mut made = made.iter();
+            let found = made.find(|(plan, _)| is_of(plan));
+            found.map_or("", |(_, arn)| arn.as_str())
+        };
+        let ingress = of(RolePlan::is_of_ingress);
+        let control_plane = of(RolePlan::is_of_control_plane);
+        let mut principals = vec![ingress, control_plane];
+        principals.dedup();
+        let zones = self.zones().shared_role(SharedRole::Zones, &principals);
+        let zones = zones.await?;
+        let endpoints = self
+            .vpc()
+            .shared_role(SharedRole::Endpoints, &[control_plane]);
+        let endpoints = endpoints.await?;
+        for (plan, _) in made {
+            let assumed = if plan.is_of_control_plane() {
+                vec![zones.as_str(), endpoints.as_str()]
+            } else if plan.is_of_ingress() {
+                vec![zones.as_str()]
+            } else {
+                continue;
+            };
+            let (name, policy) = SharedRole::assume(&plan.name, &assumed);
+            self.cluster.policy(&plan.name, &name, &policy).await?;
+        }
+        Ok(SharedRoles { zones, endpoints })
     }
 
     /// Says what there is of it, and creates nothing.
     pub(crate) async fn report_identity(&self, request: &IdentityRequest) -> anyhow::Result<()> {
-        let suffix = format!("/{}", request.issuer.host_and_path());
-        let found = self.find_provider(&suffix).await?;
-        self.report("identity provider", &request.issuer.url, found.is_some());
-        let wanted = ROLES
-            .iter()
-            .filter(|role| role.is_wanted(&request.resources));
-        let mut names: Vec<_> = wanted.map(|role| self.scope.named(role.name)).collect();
-        names.push(self.scope.named(&format!("{WORKER}-role")));
-        for name in names {
-            let found = self.find_role(&name).await?;
-            self.report("role", &name, found.is_some());
+        self.identifiers().await?;
+        let IdentityRequest {
+            issuer,
+            resources,
+            form,
+            key: _,
+        } = request;
+        let cluster = self.cluster;
+        let plans = plan(cluster.scope, resources, form, "", &issuer.url);
+        check_size(&plans)?;
+        let suffix = format!("/{}", issuer.host_and_path());
+        let found = cluster.find_provider(&suffix).await?;
+        cluster.report("identity provider", &issuer.url, found.is_some());
+        let names = plans.into_iter().map(|plan| plan.name);
+        let mut roles: Vec<_> = names.map(|name| (cluster, name)).collect();
+        roles.push((cluster, cluster.worker_role(form)));
+        if self.owner.is_some() {
+            for (account, role) in [
+                (self.zones(), SharedRole::Zones),
+                (self.vpc(), SharedRole::Endpoints),
+            ] {
+                roles.push((account, account.scope.named(role.name())));
+            }
+        }
+        for (account, name) in roles {
+            let found = account.find_role(&name).await?;
+            account.report("role", &name, found.is_some());
         }
         Ok(())
+    }
+}
+
+impl<C: Calls> Executor<'_, C> {
+    /// The ARN of a role of components, with its policies.
+    async fn planned_role(&self, plan: &RolePlan) -> anyhow::Result<String> {
+        let arn = self.role(&plan.name, &plan.trust).await?;
+        for policy in &plan.attached {
+            self.attach(&plan.name, policy).await?;
+        }
+        for (name, policy) in &plan.inline {
+            self.policy(&plan.name, name, policy).await?;
+        }
+        Ok(arn)
+    }
+
+    /// The ARN of a role that roles of the cluster assume. Those may be new, and unknown to IAM in another account.
+    async fn shared_role(&self, role: SharedRole, principals: &[&str]) -> anyhow::Result<String> {
+        let name = self.scope.named(role.name());
+        let trust = SharedRole::trust(principals);
+        let mut attempt = 1;
+        let arn = loop {
+            let error = match self.role(&name, &trust).await {
+                Ok(arn) => break arn,
+                Err(error) => error,
+            };
+            let cause = error.downcast_ref::<Error>();
+            let is_new = cause.is_some_and(|cause| cause.code() == UNKNOWN_PRINCIPAL);
+            if !is_new || attempt == ATTEMPTS {
+                return Err(error);
+            }
+            attempt += 1;
+            self.calls.pause(INTERVAL).await;
+        };
+        self.policy(&name, &name, &role.policy()).await?;
+        Ok(arn)
+    }
+
+    /// Attaches a policy that AWS manages; a second time has no effect.
+    async fn attach(&self, role: &str, policy: &str) -> anyhow::Result<()> {
+        let call = Call::iam("AttachRolePolicy")
+            .with("RoleName", role)
+            .with("PolicyArn", policy);
+        let attached = self.settle(&call, &[], &["ConcurrentModification"]).await;
+        attached.with_context(|| format!("failed to attach policy {policy} to role {role}"))
+    }
+
+    /// The name of the role of workers.
+    fn worker_role(&self, form: &Form) -> String {
+        match &form.managed {
+            Some(_) => managed_worker(self.scope).0,
+            None => self.scope.named(&format!("{WORKER}-role")),
+        }
     }
 
     fn report(&self, noun: &str, name: &str, exists: bool) {
@@ -236,12 +371,17 @@ impl<C: Calls> Executor<'_, C> {
     }
 
     /// The name of the instance profile of workers.
-    async fn worker_profile(&self) -> anyhow::Result<String> {
+    async fn worker_profile(&self, form: &Form) -> anyhow::Result<String> {
         let name = self.scope.named(WORKER);
-        let role = format!("{name}-role");
+        let role = self.worker_role(form);
         self.role(&role, &worker_trust(self.scope)).await?;
-        self.policy(&role, &format!("{name}-policy"), &worker_policy())
-            .await?;
+        if form.managed.is_some() {
+            let (_, policy) = managed_worker(self.scope);
+            self.attach(&role, &policy).await?;
+        } else {
+            self.policy(&role, &format!("{name}-policy"), &worker_policy())
+                .await?;
+        }
         let what = || format!("failed to create instance profile {name}");
         let found = self.find_profile(&name).await.with_context(what)?;
         let mut members = Vec::new();

@@ -5,13 +5,16 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 
+use super::accounts::Accounts;
 use super::call::{Call, Calls};
 use super::command::VpcArgs;
 use super::executor::Executor;
 use super::kind::Kind;
-use super::network::{self, DHCP_OPTIONS, INTERNET_GATEWAY, Network, VPC, Zone};
+use super::network::{self, DHCP_OPTIONS, INTERNET_GATEWAY, Network, SHARE, VPC, Zone};
+use super::proxy::{PrivateKey, Proxy, ProxyOutput};
 use super::scope::tags;
 use super::zones::Domain;
+use crate::create::ssh_key::SshKey;
 
 /// What is new is not known everywhere at once.
 const NEW_SUBNET: [&str; 3] = [
@@ -29,6 +32,8 @@ pub(crate) struct NetworkRequest {
     pub(crate) cidr: String,
     pub(crate) public_only: bool,
     pub(crate) single_nat: bool,
+    /// The proxy that nodes use instead of NAT gateways.
+    pub(crate) proxy: Option<Proxy>,
 }
 
 /// What there is: the file of `--infra-json`.
@@ -55,6 +60,23 @@ pub(crate) struct NetworkOutput {
     #[serde(rename = "localZoneID")]
     pub(crate) local_zone_id: String,
     pub(crate) public_only: bool,
+    /// URL of the proxy.
+    #[serde(default)]
+    pub(crate) proxy_addr: String,
+    /// URL of a proxy that decrypts TLS.
+    #[serde(default)]
+    pub(crate) secure_proxy_addr: String,
+    /// The key with which users log in to the proxy.
+    #[serde(rename = "proxyPrivateSSHKey", default)]
+    pub(crate) proxy_private_ssh_key: PrivateKey,
+    /// The certificate of the proxy's authority, in PEM.
+    #[serde(rename = "proxyCA", default)]
+    pub(crate) proxy_ca: String,
+    /// The account of the VPC and that of the cluster, if they are different ones.
+    #[serde(rename = "vpcCreatorAccountID", default)]
+    pub(crate) vpc_creator_account_id: String,
+    #[serde(rename = "clusterAccountID", default)]
+    pub(crate) cluster_account_id: String,
 }
 
 /// The subnet of nodes in an availability zone.
@@ -65,43 +87,155 @@ pub(crate) struct ZoneOutput {
     pub(crate) subnet_id: String,
 }
 
+/// A VPC with its subnets, in the order of the zones.
+pub(super) struct Vpc {
+    pub(super) id: String,
+    pub(super) subnets: Vec<Subnets>,
+}
+
 /// The subnets of a zone.
 pub(super) struct Subnets {
-    private: Option<String>,
+    pub(super) private: Option<String>,
     pub(super) public: String,
+}
+
+// === impl Subnets ===
+
+impl Subnets {
+    /// The one of nodes.
+    pub(super) fn of_nodes(&self) -> &String {
+        self.private.as_ref().unwrap_or(&self.public)
+    }
 }
 
 // === impl NetworkRequest ===
 
 impl NetworkRequest {
-    /// What flags ask for.
-    pub(crate) fn new(domain: Domain, args: &VpcArgs) -> Self {
-        Self {
+    /// What flags ask for. `key` is that of a proxy that may exist.
+    pub(crate) fn new(domain: Domain, args: &VpcArgs, key: Option<SshKey>) -> anyhow::Result<Self> {
+        Ok(Self {
             domain,
             zones: args.zones.clone(),
             cidr: args.vpc_cidr.clone(),
             public_only: args.public_only,
             single_nat: args.single_nat_gateway,
-        }
+            proxy: args.proxy.proxy(key)?,
+        })
     }
 }
 
-impl<C: Calls> Executor<'_, C> {
+impl<C: Calls> Accounts<'_, C> {
     /// Creates what is missing, in an order in which an interrupted run can be continued.
     pub(crate) async fn create_network(
         &self,
         request: &NetworkRequest,
     ) -> anyhow::Result<NetworkOutput> {
-        let network = self.network(request).await?;
+        let accounts = self.identifiers().await?;
+        let scope = self.cluster.scope;
+        let network = self.vpc().network(request).await?;
         // The cluster needs it, and only the owner of the domain can delegate it.
-        let public_zone = self.public_zone(&request.domain).await?;
-        let vpc = self.vpc(&network).await?;
+        let public_zone = self.cluster.public_zone(&request.domain).await?;
+        let vpc = self.vpc().routed_vpc(&network).await?;
+        let seen = match &accounts {
+            Some(accounts) => self.share_subnets(accounts, &network, &vpc).await?,
+            None => BTreeMap::new(),
+        };
+        let [private_zone, local_zone] = self
+            .private_zones(&vpc.id, &network.cidr, &request.domain)
+            .await?;
+        let proxy = match &request.proxy {
+            Some(proxy) => self.vpc().proxy(proxy, &vpc, &network.cidr).await?,
+            None => ProxyOutput::default(),
+        };
+        let nodes = |(zone, subnets): (&Zone, &Subnets)| {
+            let subnet = subnets.of_nodes();
+            ZoneOutput {
+                name: seen.get(subnet).unwrap_or(&zone.name).clone(),
+                subnet_id: subnet.clone(),
+            }
+        };
+        let zones: Vec<_> = network.zones.iter().zip(&vpc.subnets).map(nodes).collect();
+        let (owner_account, cluster_account) = accounts
+            .map(|accounts| (accounts.owner, accounts.cluster))
+            .unwrap_or_default();
+        Ok(NetworkOutput {
+            region: scope.region.clone(),
+            zone: zones
+                .first()
+                .map(|zone| zone.name.clone())
+                .unwrap_or_default(),
+            infra_id: scope.infra_id.clone(),
+            machine_cidr: network.cidr,
+            vpc_id: vpc.id,
+            zones,
+            name: scope.name.clone(),
+            base_domain: request.domain.base.clone(),
+            base_domain_prefix: request.domain.flag().to_owned(),
+            public_zone_id: public_zone,
+            private_zone_id: private_zone,
+            local_zone_id: local_zone,
+            public_only: request.public_only,
+            proxy_addr: proxy.address,
+            secure_proxy_addr: proxy.secure_address,
+            proxy_private_ssh_key: proxy.key,
+            proxy_ca: proxy.ca,
+            vpc_creator_account_id: owner_account,
+            cluster_account_id: cluster_account,
+        })
+    }
+
+    /// Says what there is of a network, and creates nothing.
+    pub(crate) async fn report_network(&self, request: &NetworkRequest) -> anyhow::Result<()> {
+        let accounts = self.identifiers().await?;
+        let owner = self.vpc();
+        let network = owner.network(request).await?;
+        self.cluster.public_zone(&request.domain).await?;
+        for (kind, name) in network.resources(owner.scope) {
+            let line = match owner.find(kind, &name).await? {
+                Some(found) => format!("{} {name}: exists ({})", kind.noun(), kind.id(&found)),
+                None => format!("{} {name}: would be created", kind.noun()),
+            };
+            owner.say(&line);
+        }
+        if let Some(proxy) = &request.proxy {
+            owner.report_proxy(proxy).await?;
+        }
+        if accounts.is_some() {
+            let shares = owner.shares().await?;
+            let name = owner.scope.named(SHARE);
+            let state = if shares.is_empty() {
+                "would be created"
+            } else {
+                "exists"
+            };
+            owner.say(&format!("resource share {name}: {state}"));
+        }
+        let vpc = owner.find(Kind::Vpc, &owner.scope.named(VPC)).await?;
+        for name in [request.domain.cluster(), Domain::local(&owner.scope.name)] {
+            let found = match &vpc {
+                Some(vpc) => owner.zone_of_vpc(Kind::Vpc.id(vpc), &name).await?,
+                None => None,
+            };
+            let line = match found {
+                Some(id) => format!("private hosted zone {name}: exists ({id})"),
+                None => format!("private hosted zone {name}: would be created"),
+            };
+            owner.say(&line);
+        }
+        Ok(())
+    }
+}
+
+impl<C: Calls> Executor<'_, C> {
+    /// Creates the VPC, with subnets, gateways and routes.
+    async fn routed_vpc(&self, network: &Network) -> anyhow::Result<Vpc> {
+        let vpc = self.ensure_vpc(network).await?;
         let gateway = self.internet_gateway(&vpc).await?;
         let mut subnets = Vec::new();
         for zone in &network.zones {
             subnets.push(self.subnets(&vpc, zone).await?);
         }
-        let nats = self.nat_gateways(&network, &subnets).await?;
+        let nats = self.nat_gateways(network, &subnets).await?;
         let mut tables = Vec::new();
         for (zone, subnets) in network.zones.iter().zip(&subnets) {
             let Some(private) = &subnets.private else {
@@ -112,61 +246,7 @@ impl<C: Calls> Executor<'_, C> {
         }
         tables.push(self.public_routes(&vpc, &gateway, &subnets).await?);
         self.s3_endpoint(&vpc, &tables).await?;
-        let private_zone = self.private_zone(&vpc, &request.domain.cluster()).await?;
-        let local = Domain::local(&self.scope.name);
-        let local_zone = self.private_zone(&vpc, &local).await?;
-        let nodes = |(zone, subnets): (&Zone, &Subnets)| ZoneOutput {
-            name: zone.name.clone(),
-            subnet_id: subnets
-                .private
-                .clone()
-                .unwrap_or_else(|| subnets.public.clone()),
-        };
-        let zones: Vec<_> = network.zones.iter().zip(&subnets).map(nodes).collect();
-        Ok(NetworkOutput {
-            region: self.scope.region.clone(),
-            zone: zones
-                .first()
-                .map(|zone| zone.name.clone())
-                .unwrap_or_default(),
-            infra_id: self.scope.infra_id.clone(),
-            machine_cidr: network.cidr,
-            vpc_id: vpc,
-            zones,
-            name: self.scope.name.clone(),
-            base_domain: request.domain.base.clone(),
-            base_domain_prefix: request.domain.flag().to_owned(),
-            public_zone_id: public_zone,
-            private_zone_id: private_zone,
-            local_zone_id: local_zone,
-            public_only: request.public_only,
-        })
-    }
-
-    /// Says what there is of a network, and creates nothing.
-    pub(crate) async fn report_network(&self, request: &NetworkRequest) -> anyhow::Result<()> {
-        let network = self.network(request).await?;
-        self.public_zone(&request.domain).await?;
-        for (kind, name) in network.resources(self.scope) {
-            let line = match self.find(kind, &name).await? {
-                Some(found) => format!("{} {name}: exists ({})", kind.noun(), kind.id(&found)),
-                None => format!("{} {name}: would be created", kind.noun()),
-            };
-            self.say(&line);
-        }
-        let vpc = self.find(Kind::Vpc, &self.scope.named(VPC)).await?;
-        for name in [request.domain.cluster(), Domain::local(&self.scope.name)] {
-            let found = match &vpc {
-                Some(vpc) => self.zone_of_vpc(Kind::Vpc.id(vpc), &name).await?,
-                None => None,
-            };
-            let line = match found {
-                Some(id) => format!("private hosted zone {name}: exists ({id})"),
-                None => format!("private hosted zone {name}: would be created"),
-            };
-            self.say(&line);
-        }
-        Ok(())
+        Ok(Vpc { id: vpc, subnets })
     }
 
     /// Refuses to create a second network for a cluster whose creation was interrupted.
@@ -207,10 +287,13 @@ impl<C: Calls> Executor<'_, C> {
             public_only,
             request.single_nat,
         )?;
-        Ok(network)
+        Ok(match request.proxy {
+            Some(_) => network.without_gateways(),
+            None => network,
+        })
     }
 
-    async fn vpc(&self, network: &Network) -> anyhow::Result<String> {
+    async fn ensure_vpc(&self, network: &Network) -> anyhow::Result<String> {
         let cidr = [("CidrBlock", network.cidr.clone())];
         let name = self.scope.named(VPC);
         let vpc = self.ensure(Kind::Vpc, &name, &[], &cidr, &[]).await?;

@@ -8,7 +8,9 @@ use serde::Deserialize;
 use support::aws::credentials::{of_file, of_user};
 use support::aws::{Client, Credentials, Source};
 
+use super::accounts::PrivateZones;
 use super::client::Aws;
+use super::secret::SecretValues;
 use crate::Usage;
 use crate::create::text;
 
@@ -26,6 +28,18 @@ pub(crate) struct CredentialArgs {
     /// ARN of a role to assume
     #[arg(long, value_name = "ARN")]
     role_arn: Option<String>,
+}
+
+/// Flags of a VPC that belongs to another account than the cluster (shared VPC).
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct OwnerArgs {
+    /// Credentials file of the account that owns the VPC (shared VPC) [default: the VPC is in the account of the cluster]
+    #[arg(long, value_name = "FILE")]
+    vpc_owner_aws_creds: Option<PathBuf>,
+
+    /// Have private hosted zones in the account of the cluster instead of that of the VPC; needs --vpc-owner-aws-creds
+    #[arg(long, requires = "vpc_owner_aws_creds")]
+    private_zones_in_cluster_account: bool,
 }
 
 /// The output of `aws sts get-session-token`.
@@ -48,7 +62,21 @@ struct SessionCredentials {
 impl CredentialArgs {
     /// A client for a region. Audit logs of AWS show the name of the session.
     pub(crate) fn connect(&self, region: &str, session: &str) -> anyhow::Result<Aws> {
-        let source = self.source()?;
+        self.connect_with(region, session, None)
+    }
+
+    /// The same with the credentials of a Secret, unless flags name a file.
+    pub(crate) fn connect_with(
+        &self,
+        region: &str,
+        session: &str,
+        secret: Option<&SecretValues>,
+    ) -> anyhow::Result<Aws> {
+        let has_file = self.aws_creds.is_some() || self.sts_creds.is_some();
+        let source = match secret.filter(|_| !has_file) {
+            Some(secret) => secret.source()?,
+            None => self.source()?,
+        };
         let role = self.role_arn.clone();
         let client = Client::new(source, role, region, session, &variable);
         Ok(Aws::new(client))
@@ -68,6 +96,39 @@ impl CredentialArgs {
             )
         })?;
         Ok(found)
+    }
+}
+
+// === impl OwnerArgs ===
+
+impl OwnerArgs {
+    /// Whether the VPC belongs to another account.
+    pub(crate) fn is_given(&self) -> bool {
+        self.vpc_owner_aws_creds.is_some()
+    }
+
+    /// In which account private hosted zones are.
+    pub(crate) fn private_zones(&self) -> PrivateZones {
+        if self.private_zones_in_cluster_account {
+            PrivateZones::OfCluster
+        } else {
+            PrivateZones::OfVpc
+        }
+    }
+
+    /// A client for the account of the VPC, if it is another one. Roles of other flags are not assumed.
+    pub(crate) fn connect(&self, region: &str, session: &str) -> anyhow::Result<Option<Aws>> {
+        let Some(source) = self.source()? else {
+            return Ok(None);
+        };
+        let client = Client::new(source, None, region, session, &variable);
+        Ok(Some(Aws::new(client)))
+    }
+
+    fn source(&self) -> anyhow::Result<Option<Source>> {
+        let path = self.vpc_owner_aws_creds.as_deref();
+        let source = path.map(|path| of_file(path, &variable));
+        source.transpose().context("--vpc-owner-aws-creds")
     }
 }
 
@@ -100,6 +161,41 @@ fn variable(name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Each account has the credentials of its own file.
+    #[test]
+    fn credentials_of_two_accounts_are_those_of_two_files() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = |name: &str| {
+            let path = directory.path().join(name);
+            let text =
+                format!("[default]\naws_access_key_id = {name}\naws_secret_access_key = secret\n");
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let key = |source: Source| match source {
+            Source::Static(credentials) => credentials.access_key,
+            Source::WebIdentity { role, .. } => role,
+        };
+        let cluster = CredentialArgs {
+            aws_creds: Some(file("CLUSTER")),
+            role_arn: Some("arn:role".to_owned()),
+            ..CredentialArgs::default()
+        };
+        let owner = OwnerArgs {
+            vpc_owner_aws_creds: Some(file("OWNER")),
+            private_zones_in_cluster_account: false,
+        };
+        assert_eq!(key(cluster.source().unwrap()), "CLUSTER");
+        assert_eq!(key(owner.source().unwrap().unwrap()), "OWNER");
+        assert!(OwnerArgs::default().source().unwrap().is_none());
+        let absent = OwnerArgs {
+            vpc_owner_aws_creds: Some(directory.path().join("absent")),
+            ..OwnerArgs::default()
+        };
+        let error = format!("{:#}", absent.source().unwrap_err());
+        assert!(error.contains("--vpc-owner-aws-creds"), "{error}");
+    }
 
     #[test]
     fn sessions_are_read_and_their_secrets_are_not_shown() {

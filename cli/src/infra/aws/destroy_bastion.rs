@@ -24,7 +24,7 @@ impl<C: Calls> Executor<'_, C> {
 
     /// Reports what would be destroyed, and destroys nothing.
     pub(crate) async fn report_bastion_destruction(&self) -> anyhow::Result<()> {
-        for instance in self.bastions().await? {
+        for instance in self.instances(&bastion::name(self.scope)).await? {
             self.say(&format!("instance {}: would be terminated", instance.id));
         }
         for (kind, name) in self.bastion_parts() {
@@ -38,7 +38,7 @@ impl<C: Calls> Executor<'_, C> {
 
     async fn bastion_pass(&self) -> Pass {
         let mut pass = Pass::default();
-        let instances = self.bastions().await;
+        let instances = self.instances(&bastion::name(self.scope)).await;
         let instances = pass.listed("instances", instances).into_iter();
         let ids: Vec<_> = instances.map(|it| it.id).collect();
         if !ids.is_empty() {

@@ -4,28 +4,50 @@ use std::time::Duration;
 
 use support::aws::Error;
 
+use super::accounts::Accounts;
 use super::bucket::bucket_of;
 use super::call::{Call, Calls};
 use super::destroy_network::Pass;
 use super::executor::Executor;
-use super::roles::{FOREIGN, ROLES, WORKER};
+use super::roles::{ROLES, SHARED, SHARED_VPC, WORKER};
 use super::scope::tags;
 
 const ABSENT: [&str; 1] = ["NoSuchEntity"];
 
-impl<C: Calls> Executor<'_, C> {
+impl<C: Calls> Accounts<'_, C> {
     /// Repeats passes until nothing is left, or the time is over.
     pub(crate) async fn destroy_identity(
         &self,
         grace_period: Option<Duration>,
     ) -> anyhow::Result<()> {
-        let what = format!("IAM resources of {}", self.scope.infra_id);
-        self.until_empty(&what, grace_period, async || self.identity_pass().await)
-            .await
+        self.identifiers().await?;
+        let what = format!("IAM resources of {}", self.cluster.scope.infra_id);
+        let pass = async || self.identity_pass().await;
+        self.cluster.until_empty(&what, grace_period, pass).await
+    }
+
+    async fn identity_pass(&self) -> Pass {
+        let mut pass = Pass::default();
+        // They name roles of the cluster.
+        if let Some(owner) = self.owner {
+            owner.delete_roles(&owner.shared_names(), &mut pass).await;
+        }
+        self.cluster.delete_identity(&mut pass).await;
+        pass
     }
 
     /// Says what would be deleted, and deletes nothing.
     pub(crate) async fn report_identity_destruction(&self) -> anyhow::Result<()> {
+        self.identifiers().await?;
+        if let Some(owner) = self.owner {
+            owner.report_roles(&owner.shared_names()).await?;
+        }
+        self.cluster.report_own_identity().await
+    }
+}
+
+impl<C: Calls> Executor<'_, C> {
+    async fn report_own_identity(&self) -> anyhow::Result<()> {
         let suffix = format!("/{}", self.scope.infra_id);
         if let Some(arn) = self.find_provider(&suffix).await?
             && self.owns_provider(&arn).await?
@@ -38,8 +60,12 @@ impl<C: Calls> Executor<'_, C> {
         {
             self.say(&format!("instance profile {profile}: would be deleted"));
         }
-        for name in self.role_names() {
-            if let Some(found) = self.find_role(&name).await?
+        self.report_roles(&self.role_names()).await
+    }
+
+    async fn report_roles(&self, names: &[String]) -> anyhow::Result<()> {
+        for name in names {
+            if let Some(found) = self.find_role(name).await?
                 && self.may_change(&found)
             {
                 self.say(&format!("role {name}: would be deleted"));
@@ -60,25 +86,34 @@ impl<C: Calls> Executor<'_, C> {
             format!("{WORKER}-role"),
             format!("{WORKER}-ROSA-Worker-Role"),
         ];
-        let roles = ROLES.iter().map(|role| role.name).chain(FOREIGN);
-        let roles = roles.map(|name| self.scope.named(name));
-        roles
-            .chain(worker.iter().map(|name| self.scope.named(name)))
-            .collect()
+        let roles = ROLES.iter().map(|role| role.name).chain([SHARED]);
+        let mut names: Vec<_> = roles.map(|name| self.scope.named(name)).collect();
+        // They are in this account unless it is not that of the VPC.
+        names.extend(self.shared_names());
+        names.extend(worker.iter().map(|name| self.scope.named(name)));
+        names
     }
 
-    async fn identity_pass(&self) -> Pass {
-        let mut pass = Pass::default();
-        let deleted = self.delete_provider(&mut pass).await;
+    /// The roles for a VPC of another account.
+    fn shared_names(&self) -> Vec<String> {
+        let names = SHARED_VPC.iter().map(|name| self.scope.named(name));
+        names.collect()
+    }
+
+    async fn delete_identity(&self, pass: &mut Pass) {
+        let deleted = self.delete_provider(pass).await;
         pass.check("identity provider", deleted);
         let name = self.scope.named(WORKER);
         let deleted = self.delete_profile(&name).await;
         pass.check(&format!("instance profile {name}"), deleted);
-        for name in self.role_names() {
-            let deleted = self.delete_role(&name).await;
+        self.delete_roles(&self.role_names(), pass).await;
+    }
+
+    async fn delete_roles(&self, names: &[String], pass: &mut Pass) {
+        for name in names {
+            let deleted = self.delete_role(name).await;
             pass.check(&format!("role {name}"), deleted);
         }
-        pass
     }
 
     /// Deletes the documents first: the provider says where they are.

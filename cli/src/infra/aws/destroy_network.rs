@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::bail;
 use support::aws::{Element, Error};
 
+use super::accounts::Accounts;
 use super::call::{Call, Calls};
 use super::executor::Executor;
 use super::kind::Kind;
@@ -87,21 +88,91 @@ fn is_gone(error: &Error) -> bool {
             "NoSuchBucket",
             "NoSuchEntity",
             "LoadBalancerNotFound",
+            "UnknownResourceException",
         ]
         .contains(&code)
 }
 
-impl<C: Calls> Executor<'_, C> {
+impl<C: Calls> Accounts<'_, C> {
     /// Repeats passes until nothing is left, or the time is over.
     pub(crate) async fn destroy_network(&self, request: &DestroyRequest) -> anyhow::Result<()> {
-        let infra_id = &self.scope.infra_id;
+        self.identifiers().await?;
+        let infra_id = &self.cluster.scope.infra_id;
         let step = format!("network of {infra_id}");
-        self.until_empty(&step, request.grace_period, async || {
-            self.network_pass(request).await
-        })
-        .await
+        let pass = async || self.network_pass(request).await;
+        self.cluster
+            .until_empty(&step, request.grace_period, pass)
+            .await
     }
 
+    /// Says what would be deleted, and deletes nothing.
+    pub(crate) async fn report_destruction(&self) -> anyhow::Result<()> {
+        self.identifiers().await?;
+        for account in self.all() {
+            account.report_owned().await?;
+        }
+        if let Some(owner) = self.owner {
+            for share in owner.shares().await? {
+                let arn = share.text_at("resourceShareArn");
+                owner.say(&format!("resource share {arn}: would be deleted"));
+            }
+        }
+        Ok(())
+    }
+
+    async fn network_pass(&self, request: &DestroyRequest) -> Pass {
+        let mut pass = Pass::default();
+        for account in self.all() {
+            account.delete_instances(&mut pass).await;
+            account.delete_launch_templates(&mut pass).await;
+        }
+        self.cluster.delete_buckets(&mut pass).await;
+        if let Some(domain) = &request.domain {
+            let deleted = self.cluster.delete_ingress_record(domain).await;
+            pass.check("record of the ingress", deleted);
+        }
+        self.cluster.delete_endpoint_services(&mut pass).await;
+        let mut zones = vec![Domain::local(&self.cluster.scope.name)];
+        zones.extend(request.domain.as_ref().map(Domain::cluster));
+        let vpcs = self.vpc().owned(Kind::Vpc).await;
+        let vpcs = pass.listed("VPCs", vpcs);
+        if let Some(owner) = self.owner {
+            for vpc in &vpcs {
+                self.cluster.leave_vpc(Kind::Vpc.id(vpc), &mut pass).await;
+            }
+            // The account of the cluster needs the share as long as it has something in the VPC.
+            if pass.left.is_empty() {
+                owner.delete_share(&mut pass).await;
+            }
+            if !pass.left.is_empty() {
+                return pass;
+            }
+        }
+        for vpc in &vpcs {
+            let id = Kind::Vpc.id(vpc);
+            self.vpc()
+                .delete_vpc(id, &zones, self.zones(), &mut pass)
+                .await;
+        }
+        if self.owner.is_some() {
+            // The one by which zones are created, if the creation was interrupted.
+            let temporary = self.cluster.owned(Kind::Vpc).await;
+            for vpc in pass.listed("VPCs", temporary) {
+                let id = Kind::Vpc.id(&vpc);
+                self.cluster
+                    .delete_vpc(id, &zones, self.cluster, &mut pass)
+                    .await;
+            }
+        }
+        for account in self.all() {
+            account.delete_rest(&mut pass).await;
+        }
+        pass
+    }
+}
+
+impl<C: Calls> Executor<'_, C> {
+    /// Repeats passes until nothing is left, or the time is over.
     pub(crate) async fn until_empty(
         &self,
         what: &str,
@@ -134,8 +205,7 @@ impl<C: Calls> Executor<'_, C> {
         }
     }
 
-    /// Says what would be deleted, and deletes nothing.
-    pub(crate) async fn report_destruction(&self) -> anyhow::Result<()> {
+    async fn report_owned(&self) -> anyhow::Result<()> {
         for kind in [
             Kind::Vpc,
             Kind::InternetGateway,
@@ -156,23 +226,18 @@ impl<C: Calls> Executor<'_, C> {
         Ok(())
     }
 
-    async fn network_pass(&self, request: &DestroyRequest) -> Pass {
-        let mut pass = Pass::default();
-        self.delete_instances(&mut pass).await;
-        self.delete_launch_templates(&mut pass).await;
-        self.delete_buckets(&mut pass).await;
-        if let Some(domain) = &request.domain {
-            let deleted = self.delete_ingress_record(domain).await;
-            pass.check("record of the ingress", deleted);
+    /// Deletes what the account has in a VPC of another one.
+    async fn leave_vpc(&self, vpc: &str, pass: &mut Pass) {
+        let before = pass.left.len();
+        self.delete_load_balancers(vpc, pass).await;
+        // Load balancers and instances use them.
+        if pass.left.len() == before {
+            self.delete_security_groups(vpc, pass).await;
         }
-        self.delete_endpoint_services(&mut pass).await;
-        let mut zones = vec![Domain::local(&self.scope.name)];
-        zones.extend(request.domain.as_ref().map(Domain::cluster));
-        let vpcs = self.owned(Kind::Vpc).await;
-        for vpc in pass.listed("VPCs", vpcs) {
-            self.delete_vpc(Kind::Vpc.id(&vpc), &zones, &mut pass).await;
-        }
-        // What has no VPC any more, because a run was interrupted, and the key pair of a bastion, which never has one.
+    }
+
+    /// Deletes what has no VPC any more, because a run was interrupted, and the key pair of a bastion, which never has one.
+    async fn delete_rest(&self, pass: &mut Pass) {
         for kind in [
             Kind::InternetGateway,
             Kind::Address,
@@ -184,10 +249,9 @@ impl<C: Calls> Executor<'_, C> {
             }
             let owned = self.owned(kind).await;
             for item in pass.listed(kind.noun(), owned) {
-                self.delete(kind, kind.id(&item), &mut pass).await;
+                self.delete(kind, kind.id(&item), pass).await;
             }
         }
-        pass
     }
 
     pub(super) async fn delete(&self, kind: Kind, id: &str, pass: &mut Pass) {

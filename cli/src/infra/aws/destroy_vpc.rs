@@ -13,12 +13,18 @@ const KEPT_RECORDS: [&str; 2] = ["NS", "SOA"];
 const DEFAULT_GROUP: &str = "default";
 
 impl<C: Calls> Executor<'_, C> {
-    /// Deletes a VPC after all that is in it; `zones` are the names of its private hosted zones.
-    pub(super) async fn delete_vpc(&self, vpc: &str, zones: &[String], pass: &mut Pass) {
+    /// Deletes a VPC after all that is in it; `names` are those of its private hosted zones, which are in the account `zones`.
+    pub(super) async fn delete_vpc(
+        &self,
+        vpc: &str,
+        names: &[String],
+        zones: &Executor<'_, C>,
+        pass: &mut Pass,
+    ) {
         let before = pass.left.len();
         self.delete_load_balancers(vpc, pass).await;
         self.delete_endpoints(vpc, pass).await;
-        self.delete_zones(vpc, zones, pass).await;
+        self.delete_zones(vpc, names, zones, pass).await;
         let gateways = self.within(Kind::NatGateway, vpc).await;
         for gateway in pass.listed("NAT gateways", gateways) {
             let (id, state) = (Kind::NatGateway.id(&gateway), gateway.text_at("state"));
@@ -47,7 +53,7 @@ impl<C: Calls> Executor<'_, C> {
         }
     }
 
-    async fn delete_load_balancers(&self, vpc: &str, pass: &mut Pass) {
+    pub(super) async fn delete_load_balancers(&self, vpc: &str, pass: &mut Pass) {
         for service in [Service::Elb, Service::ElbV2] {
             let (list, set, parameter) = match service {
                 Service::Elb => ("LoadBalancerDescriptions", "VPCId", "LoadBalancerName"),
@@ -118,10 +124,17 @@ impl<C: Calls> Executor<'_, C> {
         }
     }
 
-    async fn delete_zones(&self, vpc: &str, names: &[String], pass: &mut Pass) {
+    async fn delete_zones(
+        &self,
+        vpc: &str,
+        names: &[String],
+        account: &Executor<'_, C>,
+        pass: &mut Pass,
+    ) {
+        // Only the account of the VPC may list them.
         let zones = self.zones_of_vpc(vpc).await;
         for (id, name) in pass.listed("private hosted zones", zones) {
-            let deleted = self.delete_zone(&id, names.contains(&name)).await;
+            let deleted = account.delete_zone(&id, names.contains(&name)).await;
             pass.check(&format!("private hosted zone {name} ({id})"), deleted);
         }
     }
@@ -200,7 +213,7 @@ impl<C: Calls> Executor<'_, C> {
     }
 
     /// Groups may refer to each other: their rules are deleted first.
-    async fn delete_security_groups(&self, vpc: &str, pass: &mut Pass) {
+    pub(super) async fn delete_security_groups(&self, vpc: &str, pass: &mut Pass) {
         let kind = Kind::SecurityGroup;
         let groups = self.within(kind, vpc).await;
         let groups = pass.listed("security groups", groups);

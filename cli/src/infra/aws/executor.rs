@@ -146,7 +146,12 @@ impl<C: Calls> Executor<'_, C> {
     }
 
     /// Adds the tags that a resource lacks.
-    async fn tag(&self, kind: Kind, item: &Element, expected: &Tags) -> anyhow::Result<()> {
+    pub(super) async fn tag(
+        &self,
+        kind: Kind,
+        item: &Element,
+        expected: &Tags,
+    ) -> anyhow::Result<()> {
         let there = tags(item.items("tagSet"));
         let mut missing = expected.clone();
         missing.retain(|key, value| there.get(key) != Some(&*value));

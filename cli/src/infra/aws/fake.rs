@@ -1,11 +1,13 @@
-//! A fake of AWS in memory: what commands use of it, with the refusals that matter for the order of calls.
+//! A fake of AWS in memory: what commands use of it, with the refusals that matter for the order of calls. It has two accounts:
+//! resources of one cannot be seen in the other one, except for what is shared.
 
 mod ec2;
 mod global;
 mod instances;
+mod shares;
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use support::aws::{Element, Error};
@@ -14,6 +16,7 @@ use super::call::{Call, Calls, Service, Tags};
 pub(super) use ec2::Item;
 pub(super) use global::{Bucket, Profile, Provider, Role, Zone};
 pub(super) use instances::Instance;
+use shares::Share;
 
 /// What happens at one call, by its number from zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,14 +29,27 @@ pub(super) enum Fault {
     Lost(usize),
 }
 
-/// AWS.
+/// Whose credentials make a call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Account {
+    #[default]
+    Cluster,
+    Owner,
+}
+
+/// AWS, with the credentials of one account.
 #[derive(Debug, Default)]
-pub(super) struct Fake(Mutex<State>);
+pub(super) struct Fake {
+    state: Arc<Mutex<State>>,
+    account: Account,
+}
 
 /// What there is.
 #[derive(Debug, Default)]
 pub(super) struct State {
     next: u32,
+    /// Whose credentials the present call has.
+    caller: Account,
     pub(super) items: BTreeMap<String, Item>,
     pub(super) instances: BTreeMap<String, Instance>,
     /// The tags of launch templates, by identifier.
@@ -44,10 +60,26 @@ pub(super) struct State {
     pub(super) providers: BTreeMap<String, Provider>,
     pub(super) buckets: BTreeMap<String, Bucket>,
     /// The ARN of who makes the calls, if it is not a user.
-    pub(super) caller: Option<String>,
+    pub(super) caller_arn: Option<String>,
+    pub(super) shares: BTreeMap<String, Share>,
+    /// Roles and shares that are not known everywhere yet.
+    new: BTreeSet<String>,
     /// All calls so far.
     pub(super) calls: Vec<Call>,
+    /// Whose credentials made them.
+    pub(super) callers: Vec<Account>,
     fault: Option<Fault>,
+}
+
+// === impl Account ===
+
+impl Account {
+    pub(super) fn id(self) -> &'static str {
+        match self {
+            Self::Cluster => "111111111111",
+            Self::Owner => "222222222222",
+        }
+    }
 }
 
 // === impl Fake ===
@@ -64,14 +96,23 @@ impl Fake {
         fake
     }
 
+    /// The same with the credentials of the account that owns the VPC.
+    pub(super) fn owner(&self) -> Self {
+        Self {
+            state: Arc::clone(&self.state),
+            account: Account::Owner,
+        }
+    }
+
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Forgets the calls, and has a fault at one of the next.
     pub(super) fn set_fault(&self, fault: Option<Fault>) {
         let mut state = self.state();
         state.calls.clear();
+        state.callers.clear();
         state.fault = fault;
     }
 
@@ -86,12 +127,14 @@ impl Calls for Fake {
         let mut state = self.state();
         let number = state.calls.len();
         state.calls.push(call.clone());
+        state.callers.push(self.account);
         let killed = || refused(call, 403, "Killed");
         match state.fault {
             Some(Fault::KilledBefore(at)) if number >= at => return Err(killed()),
             Some(Fault::KilledAfter(at)) if number > at => return Err(killed()),
             _ => {}
         }
+        state.caller = self.account;
         let response = state.answer(call);
         match state.fault {
             Some(Fault::KilledAfter(at)) if number == at => return Err(killed()),
@@ -122,6 +165,7 @@ impl State {
             // No test has load balancers.
             Service::Elb | Service::ElbV2 => Ok(String::new()),
             Service::Iam => self.iam(call),
+            Service::Ram => self.ram(call),
             Service::Route53 => self.route53(call),
             Service::S3 => self.s3(call),
             Service::Sts => Ok(self.sts()),
@@ -148,6 +192,9 @@ impl State {
         lines.extend(self.profiles.iter().map(|it| format!("{it:?}")));
         lines.extend(self.providers.iter().map(|it| format!("{it:?}")));
         lines.extend(self.buckets.iter().map(|it| format!("{it:?}")));
+        // AWS shows those that are deleted for some hours.
+        let shares = self.shares.values().filter(|it| it.is_there());
+        lines.extend(shares.map(|it| format!("{it:?}")));
         for line in &mut lines {
             for (id, name) in &names {
                 *line = line.replace(id, name);

@@ -100,6 +100,14 @@ impl Network {
         })
     }
 
+    /// The same without NAT gateways: nodes reach the internet through a proxy.
+    pub(crate) fn without_gateways(mut self) -> Self {
+        for zone in &mut self.zones {
+            zone.nat = None;
+        }
+        self
+    }
+
     /// The zones that have a NAT gateway, each once.
     pub(crate) fn gateways(&self) -> Vec<&Zone> {
         let has_own = |zone: &&Zone| zone.nat.as_ref() == Some(&zone.name);
@@ -137,6 +145,10 @@ pub(crate) const DHCP_OPTIONS: &str = "dhcp-options";
 pub(crate) const INTERNET_GATEWAY: &str = "igw";
 pub(crate) const PUBLIC_ROUTES: &str = "public";
 pub(crate) const S3_ENDPOINT: &str = "s3";
+/// The share of the subnets with the account of the cluster.
+pub(crate) const SHARE: &str = "share";
+/// The VPC in the account of the cluster by which a private zone is created there for a VPC of another account.
+pub(crate) const TEMPORARY_VPC: &str = "temporary-vpc";
 
 pub(crate) fn address(scope: &Scope, zone: &str) -> String {
     scope.named(&format!("eip-{zone}"))
@@ -238,6 +250,7 @@ mod tests {
             "a-x1-s3",
         ];
         assert_eq!(names, expected);
+        let expected_count = expected.len();
         let private = network.zones[0].private.as_ref().unwrap();
         let expected = [
             ("kubernetes.io/role/internal-elb", "1".to_owned()),
@@ -245,6 +258,11 @@ mod tests {
         ];
         assert_eq!(private.tags, expected);
         assert_eq!(network.zones[0].public.tags.len(), 1);
+        let proxied = network.without_gateways().resources(&scope());
+        let has_gateway =
+            |(kind, _): &(Kind, String)| matches!(kind, Kind::Address | Kind::NatGateway);
+        assert!(!proxied.iter().any(has_gateway));
+        assert_eq!(proxied.len(), expected_count - 2);
     }
 
     #[test]

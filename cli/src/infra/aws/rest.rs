@@ -1,4 +1,4 @@
-//! Requests of Route 53 and S3, which have paths and documents. Pure.
+//! Requests of Route 53 and S3, which have paths and documents in XML. Pure.
 
 use http::Method;
 use support::aws::s3::encoded_path;
@@ -6,6 +6,7 @@ use support::aws::{Element, Rest, encoded};
 use support::xml::escaped;
 
 use super::call::{Call, Service, Tags};
+use super::ram;
 
 const ZONES: &str = "/2013-04-01/hostedzone";
 const ROUTE53_NAMESPACE: &str = "https://route53.amazonaws.com/doc/2013-04-01/";
@@ -16,6 +17,7 @@ const JSON: &str = "application/json";
 /// The request of a call; `None` if its service takes forms.
 pub(crate) fn request(call: &Call) -> Option<Rest> {
     match call.service {
+        Service::Ram => Some(ram::request(call)),
         Service::Route53 => Some(route53(call)),
         Service::S3 => Some(s3(call)),
         _ => None,
@@ -44,6 +46,23 @@ fn route53(call: &Call) -> Rest {
             );
             document(Method::POST, tags, "", &body)
         }
+        "AssociateVPCWithHostedZone" => {
+            let body = vpc_of_zone("AssociateVPCWithHostedZoneRequest", call);
+            document(Method::POST, format!("{zone}/associatevpc"), "", &body)
+        }
+        "DisassociateVPCFromHostedZone" => {
+            let body = vpc_of_zone("DisassociateVPCFromHostedZoneRequest", call);
+            document(Method::POST, format!("{zone}/disassociatevpc"), "", &body)
+        }
+        "CreateVPCAssociationAuthorization" => {
+            let body = vpc_of_zone("CreateVPCAssociationAuthorizationRequest", call);
+            document(
+                Method::POST,
+                format!("{zone}/authorizevpcassociation"),
+                "",
+                &body,
+            )
+        }
         // ListHostedZones.
         _ => get(ZONES.to_owned(), &call.parameters),
     }
@@ -59,6 +78,16 @@ fn new_zone(call: &Call) -> String {
         text("VPCRegion"),
         text("VPCId"),
         text("CallerReference")
+    )
+}
+
+/// A request about the VPC of a zone.
+fn vpc_of_zone(name: &str, call: &Call) -> String {
+    let text = |name| escaped(call.get(name));
+    format!(
+        "<{name} xmlns=\"{ROUTE53_NAMESPACE}\"><VPC><VPCRegion>{}</VPCRegion><VPCId>{}</VPCId></VPC></{name}>",
+        text("VPCRegion"),
+        text("VPCId")
     )
 }
 
@@ -225,6 +254,27 @@ mod tests {
                 "POST",
                 "/2013-04-01/hostedzone?",
                 "<VPCRegion>eu-west-1</VPCRegion><VPCId>vpc-1</VPCId></VPC><CallerReference>vpc-1-a.local",
+            ),
+            (
+                Call::route53("AssociateVPCWithHostedZone")
+                    .with("Id", "Z1")
+                    .with("VPCId", "vpc-1")
+                    .with("VPCRegion", "eu-west-1"),
+                "POST",
+                "/2013-04-01/hostedzone/Z1/associatevpc?",
+                "<VPC><VPCRegion>eu-west-1</VPCRegion><VPCId>vpc-1</VPCId></VPC></AssociateVPCWithHostedZoneRequest>",
+            ),
+            (
+                Call::route53("DisassociateVPCFromHostedZone").with("Id", "/hostedzone/Z1"),
+                "POST",
+                "/2013-04-01/hostedzone/Z1/disassociatevpc?",
+                "<DisassociateVPCFromHostedZoneRequest",
+            ),
+            (
+                Call::route53("CreateVPCAssociationAuthorization").with("Id", "Z1"),
+                "POST",
+                "/2013-04-01/hostedzone/Z1/authorizevpcassociation?",
+                "<CreateVPCAssociationAuthorizationRequest",
             ),
             (
                 Call::s3("CreateBucket")

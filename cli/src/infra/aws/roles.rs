@@ -1,10 +1,17 @@
 //! The IAM roles of a cluster's components, with their policies. Pure.
 
 mod karpenter;
+mod managed;
+mod plan;
+mod shared_vpc;
 
 use serde_json::{Value, json};
 
 use super::scope::Scope;
+pub(crate) use managed::TAGS as MANAGED_TAGS;
+pub(crate) use managed::worker as managed_worker;
+pub(crate) use plan::{Form, RolePlan, check_size, plan};
+pub(crate) use shared_vpc::SharedRole;
 
 /// Actions of a service.
 type Actions = (&'static str, &'static [&'static str]);
@@ -58,6 +65,8 @@ pub(crate) struct Resources {
     pub(crate) kms_key: Option<String>,
     /// Whether Karpenter makes nodes.
     pub(crate) auto_node: bool,
+    /// Whether the VPC belongs to another account, in which the private zones and endpoints are changed by other roles.
+    pub(crate) shared_vpc: bool,
 }
 
 const fn on(on: On, actions: &'static [Actions]) -> Statement {
@@ -74,25 +83,30 @@ const fn any(actions: &'static [Actions]) -> Statement {
 
 const GRANTS: Only = Only::ForServices;
 
+const INGRESS: &str = "openshift-ingress";
+const CONTROL_PLANE: &str = "control-plane-operator";
+const CLOUD_CONTROLLER: &str = "cloud-controller";
 /// The role of the plugin that encrypts Secrets with a key of KMS.
 pub(crate) const KMS_PROVIDER: &str = "kms-provider";
 /// The role of Karpenter.
 pub(crate) const KARPENTER: &str = "karpenter";
 /// The role of workers, and its policy.
 pub(crate) const WORKER: &str = "worker";
-/// Roles that other tools make, and that are deleted with the others.
-pub(crate) const FOREIGN: [&str; 5] = [
-    "shared-role",
+/// The role of all components.
+pub(crate) const SHARED: &str = "shared-role";
+/// Roles for a shared VPC, which are in the account of its owner or in that of the cluster. Those with the first two names are
+/// made by other tools.
+pub(crate) const SHARED_VPC: [&str; 4] = [
     "shared-vpc-ingress",
     "shared-vpc-control-plane",
-    "shared-vpc-route53",
-    "shared-vpc-endpoint",
+    SharedRole::Zones.name(),
+    SharedRole::Endpoints.name(),
 ];
 
 #[rustfmt::skip]
 pub(crate) const ROLES: [Role; 9] = [
     Role {
-        name: "openshift-ingress",
+        name: INGRESS,
         field: Some("ingressARN"),
         accounts: &["openshift-ingress-operator:ingress-operator"],
         statements: &[
@@ -141,7 +155,7 @@ pub(crate) const ROLES: [Role; 9] = [
         ],
     },
     Role {
-        name: "cloud-controller",
+        name: CLOUD_CONTROLLER,
         field: Some("kubeCloudControllerARN"),
         accounts: &["kube-system:kube-controller-manager"],
         statements: &[any(&[
@@ -207,7 +221,7 @@ pub(crate) const ROLES: [Role; 9] = [
         ],
     },
     Role {
-        name: "control-plane-operator",
+        name: CONTROL_PLANE,
         field: Some("controlPlaneOperatorARN"),
         accounts: &["kube-system:control-plane-operator"],
         statements: &[
@@ -260,34 +274,14 @@ impl Role {
         }
     }
 
-    /// Who may act as it: service accounts with tokens of the issuer.
-    pub(crate) fn trust(&self, provider: &str, issuer: &str) -> Value {
-        let subject = format!("{}:sub", issuer.trim_start_matches("https://"));
-        let accounts = self.accounts.iter();
-        let accounts: Vec<_> = accounts
-            .map(|account| format!("system:serviceaccount:{account}"))
-            .collect();
-        let accounts = match accounts.as_slice() {
-            [one] => json!(one),
-            several => json!(several),
-        };
-        json!({
-            "Version": "2012-10-17",
-            "Statement": [{
-                "Effect": "Allow",
-                "Principal": { "Federated": provider },
-                "Action": "sts:AssumeRoleWithWebIdentity",
-                "Condition": { "StringEquals": { subject: accounts } },
-            }],
-        })
-    }
-
     /// What it may do.
     pub(crate) fn policy(&self, scope: &Scope, resources: &Resources) -> Value {
-        if self.name == KARPENTER {
-            return karpenter::policy(scope);
-        }
-        let statements = self.statements.iter();
+        let statements = match self.name {
+            KARPENTER => return karpenter::policy(scope),
+            CONTROL_PLANE if resources.shared_vpc => shared_vpc::CONTROL_PLANE_STATEMENTS,
+            _ => self.statements,
+        };
+        let statements = statements.iter();
         let statements = statements.map(|statement| statement.value(scope, resources));
         json!({ "Version": "2012-10-17", "Statement": statements.collect::<Vec<_>>() })
     }
@@ -326,6 +320,9 @@ impl On {
         let zone = |id: &str| format!("arn:{}:route53:::hostedzone/{id}", scope.partition());
         match self {
             Self::Everything => json!("*"),
+            Self::PublicAndPrivateZone if resources.shared_vpc => {
+                json!([zone(&resources.public_zone)])
+            }
             Self::PublicAndPrivateZone => {
                 json!([zone(&resources.public_zone), zone(&resources.private_zone)])
             }
@@ -338,6 +335,28 @@ impl On {
             Self::Key => json!(resources.kms_key),
         }
     }
+}
+
+/// Who may act as a role: service accounts with tokens of the issuer.
+fn trust(accounts: &[&str], provider: &str, issuer: &str) -> Value {
+    let subject = format!("{}:sub", issuer.trim_start_matches("https://"));
+    let accounts = accounts.iter();
+    let accounts: Vec<_> = accounts
+        .map(|account| format!("system:serviceaccount:{account}"))
+        .collect();
+    let accounts = match accounts.as_slice() {
+        [one] => json!(one),
+        several => json!(several),
+    };
+    json!({
+        "Version": "2012-10-17",
+        "Statement": [{
+            "Effect": "Allow",
+            "Principal": { "Federated": provider },
+            "Action": "sts:AssumeRoleWithWebIdentity",
+            "Condition": { "StringEquals": { subject: accounts } },
+        }],
+    })
 }
 
 /// Who may act as the role of workers: instances.
@@ -381,6 +400,7 @@ mod tests {
             local_zone: "Z3".to_owned(),
             kms_key: None,
             auto_node: false,
+            shared_vpc: false,
         }
     }
 
@@ -390,14 +410,15 @@ mod tests {
 
     #[test]
     fn roles_are_for_service_accounts_of_the_issuer() {
-        let trust = role("openshift-ingress").trust("arn:p", "https://b.s3.example.com/a");
+        let trust_of = |name: &str, issuer: &str| trust(role(name).accounts, "arn:p", issuer);
+        let trust = trust_of("openshift-ingress", "https://b.s3.example.com/a");
         let statement = &trust["Statement"][0];
         assert_eq!(statement["Principal"]["Federated"], "arn:p");
         assert_eq!(
             statement["Condition"]["StringEquals"]["b.s3.example.com/a:sub"],
             "system:serviceaccount:openshift-ingress-operator:ingress-operator"
         );
-        let trust = role("openshift-image-registry").trust("arn:p", "https://i");
+        let trust = trust_of("openshift-image-registry", "https://i");
         let accounts = &trust["Statement"][0]["Condition"]["StringEquals"]["i:sub"];
         assert_eq!(accounts.as_array().unwrap().len(), 2);
     }

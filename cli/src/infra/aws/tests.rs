@@ -2,16 +2,21 @@
 
 mod bastion;
 mod named_roles;
+mod proxy;
 mod recovery;
+mod roles;
+mod shared_vpc;
 
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use support::aws::Element;
 
+use super::accounts::PrivateZones;
 use super::call::Tags;
 use super::fake::{Bucket, Fake, Fault, Zone};
 use super::kind::Kind;
+use super::proxy::ProxyArgs;
 use super::*;
 use crate::install::display::Display;
 
@@ -30,6 +35,34 @@ fn executor<'a>(fake: &'a Fake, scope: &'a Scope) -> Executor<'a, Fake> {
     }
 }
 
+/// What one account does.
+impl<C: Calls> Executor<'_, C> {
+    async fn create_network(&self, request: &NetworkRequest) -> anyhow::Result<NetworkOutput> {
+        let accounts = Accounts::new(self, None, PrivateZones::OfVpc);
+        accounts.create_network(request).await
+    }
+
+    async fn create_identity(&self, request: &IdentityRequest) -> anyhow::Result<IdentityOutput> {
+        let accounts = Accounts::new(self, None, PrivateZones::OfVpc);
+        accounts.create_identity(request).await
+    }
+
+    async fn destroy_network(&self, request: &DestroyRequest) -> anyhow::Result<()> {
+        let accounts = Accounts::new(self, None, PrivateZones::OfVpc);
+        accounts.destroy_network(request).await
+    }
+
+    async fn destroy_identity(&self, limit: Option<Duration>) -> anyhow::Result<()> {
+        let accounts = Accounts::new(self, None, PrivateZones::OfVpc);
+        accounts.destroy_identity(limit).await
+    }
+
+    async fn report_destruction(&self) -> anyhow::Result<()> {
+        let accounts = Accounts::new(self, None, PrivateZones::OfVpc);
+        accounts.report_destruction().await
+    }
+}
+
 fn domain() -> Domain {
     Domain::new(BASE, None, "a").unwrap()
 }
@@ -40,8 +73,9 @@ fn network(zones: &[&str], public_only: bool) -> NetworkRequest {
         vpc_cidr: "10.0.0.0/16".to_owned(),
         single_nat_gateway: false,
         public_only,
+        proxy: ProxyArgs::default(),
     };
-    NetworkRequest::new(domain(), &args)
+    NetworkRequest::new(domain(), &args, None).unwrap()
 }
 
 /// It takes long to generate one.
@@ -55,19 +89,25 @@ async fn create(fake: &Fake) -> anyhow::Result<(NetworkOutput, IdentityOutput)> 
     let scope = scope();
     let executor = executor(fake, &scope);
     let made = executor.create_network(&network(&["1a"], false)).await?;
-    let request = IdentityRequest {
-        issuer: Issuer::new("a-x1", "us-east-1", None, None)?,
+    let identity = executor.create_identity(&identity(&made)).await?;
+    Ok((made, identity))
+}
+
+/// What is asked for after a network.
+fn identity(made: &NetworkOutput) -> IdentityRequest {
+    IdentityRequest {
+        issuer: Issuer::new("a-x1", "us-east-1", None, None).unwrap(),
         resources: Resources {
             public_zone: made.public_zone_id.clone(),
             private_zone: made.private_zone_id.clone(),
             local_zone: made.local_zone_id.clone(),
             kms_key: Some("arn:key".to_owned()),
             auto_node: true,
+            shared_vpc: !made.cluster_account_id.is_empty(),
         },
+        form: Form::default(),
         key: Some(key()),
-    };
-    let identity = executor.create_identity(&request).await?;
-    Ok((made, identity))
+    }
 }
 
 /// Destroys all, as `destroy cluster aws` does.
@@ -83,11 +123,20 @@ async fn destroy(fake: &Fake) -> anyhow::Result<()> {
     executor.destroy_identity(limit).await
 }
 
+/// What can happen at a call.
+fn faults(at: usize) -> [Fault; 3] {
+    [
+        Fault::KilledBefore(at),
+        Fault::KilledAfter(at),
+        Fault::Lost(at),
+    ]
+}
+
 /// What there is beside the public zone and NAT gateways that are deleted already.
 fn left(fake: &Fake) -> Vec<String> {
     let mut left = fake.state().snapshot();
     left.retain(|line| {
-        let is_zone = line.contains("Zone {") && line.contains("vpc: None");
+        let is_zone = line.contains("Zone {") && line.contains("vpc: None, others: {}");
         let is_deleted = line.contains("kind: NatGateway") && line.contains("\"deleted\"");
         !is_zone && !is_deleted
     });
@@ -219,11 +268,7 @@ async fn creation_continues_where_it_was_interrupted() {
     create(&reference).await.unwrap();
     let expected = reference.state().snapshot();
     for at in 0..reference.count() {
-        for fault in [
-            Fault::KilledBefore(at),
-            Fault::KilledAfter(at),
-            Fault::Lost(at),
-        ] {
+        for fault in faults(at) {
             let fake = Fake::with_zone(BASE);
             fake.set_fault(Some(fault));
             let killed = create(&fake).await;
@@ -248,11 +293,7 @@ async fn destruction_leaves_nothing_however_it_was_interrupted() {
     destroy(&reference).await.unwrap();
     let destruction = reference.count();
     for at in 0..destruction {
-        for fault in [
-            Fault::KilledBefore(at),
-            Fault::KilledAfter(at),
-            Fault::Lost(at),
-        ] {
+        for fault in faults(at) {
             let fake = Fake::with_zone(BASE);
             create(&fake).await.unwrap();
             fake.set_fault(Some(fault));

@@ -1,20 +1,18 @@
 //! What is written about an infrastructure: the file of `--infra-json`. It has API keys.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use support::files::set_mode;
-use tempfile::NamedTempFile;
 
 use super::executor::{Made, text};
 use super::policies::Credentials;
 use super::scope::Scope;
+use crate::infra::private_file::{self, is_regular};
 
 /// What there is. Fields of what does not exist yet are empty. There is no `Debug`, because of the API keys.
 #[derive(Clone, Default, Serialize, Deserialize)]
@@ -135,15 +133,7 @@ impl Output {
     /// Writes a file that only its owner may read; on Windows, it has the permissions of its directory. An interruption
     /// leaves the file as it was.
     pub(super) fn write(&self, path: &Path) -> anyhow::Result<()> {
-        let text = self.text()?;
-        let written = if path.exists() && !is_regular(path) {
-            let mut options = OpenOptions::new();
-            let opened = set_mode(options.write(true), 0o600).open(path);
-            opened.and_then(|mut file| file.write_all(text.as_bytes()))
-        } else {
-            replace(path, &text)
-        };
-        written.with_context(|| format!("failed to write {}", path.display()))
+        private_file::write(path, &self.text()?)
     }
 
     /// Writes what is known so far to a file that a later run can continue with. What cannot be read again is written once, at
@@ -183,22 +173,6 @@ impl Output {
     pub(super) fn is_pending(&self, credentials: Credentials) -> bool {
         self.pending_keys.contains(credentials.field())
     }
-}
-
-fn is_regular(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|metadata| metadata.is_file())
-}
-
-/// Replaces a file at once. Temporary files are for their owner only.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    // The file, not the link to it.
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
-    let mut file = NamedTempFile::new_in(directory.unwrap_or(Path::new(".")))?;
-    file.write_all(text.as_bytes())?;
-    file.as_file().sync_all()?;
-    file.persist(&path)?;
-    Ok(())
 }
 
 // === impl Stat ===

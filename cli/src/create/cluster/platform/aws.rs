@@ -5,8 +5,8 @@
 
 mod from_nothing;
 mod infrastructure;
-mod unsupported;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use api::annotations::cluster::AWS_KARPENTER_DEFAULT_INSTANCE_PROFILE;
@@ -16,19 +16,23 @@ use serde_json::{Value, json};
 use super::{Parts, Platform, Pool, issuer_parts};
 use crate::Usage;
 use crate::create::cluster::args::{Arch, CommonArgs, RunArgs, name_of};
+use crate::create::cluster::given::Given;
 use crate::create::cluster::options::Options;
 use crate::create::cluster::services::Services;
 use crate::create::cluster::values::EndpointAccess;
 use crate::create::text;
-use crate::infra::aws::{CredentialArgs, REGION, VpcArgs};
+use crate::hosted::Hosted;
+use crate::infra::aws::{
+    CredentialArgs, OwnerArgs, PrivateKey, REGION, RoleArgs, SecretArgs, SecretValues, VpcArgs,
+};
 use infrastructure::{Identity, Infrastructure, Proxy};
-use unsupported::UnsupportedArgs;
 
 /// Machines get public addresses.
 const PUBLIC_IPS: &str = "hypershift.openshift.io/aws-machine-public-ips";
 
 /// Flags of platform AWS.
 #[derive(Debug, Clone, Args)]
+#[command(mut_arg("pull_secret", |arg| arg.required(false).required_unless_present("secret_creds")))]
 pub(crate) struct AwsArgs {
     /// JSON file that describes the network: vpcID, zones with their subnets, securityGroupID, hosted zones [default: a network
     /// is created]
@@ -82,10 +86,16 @@ pub(crate) struct AwsArgs {
     credentials: CredentialArgs,
 
     #[command(flatten)]
-    nodes: AwsNodeArgs,
+    secret: SecretArgs,
 
     #[command(flatten)]
-    unsupported: UnsupportedArgs,
+    owner: OwnerArgs,
+
+    #[command(flatten)]
+    roles: RoleArgs,
+
+    #[command(flatten)]
+    nodes: AwsNodeArgs,
 }
 
 /// Flags of its nodes.
@@ -114,7 +124,6 @@ pub(crate) struct AwsNodeArgs {
 
 impl Platform for AwsArgs {
     fn parts(&self, common: &CommonArgs) -> anyhow::Result<Parts> {
-        self.unsupported.refuse()?;
         self.check()?;
         let network = match &self.infra_json {
             Some(path) => Infrastructure::read(path)?,
@@ -122,11 +131,30 @@ impl Platform for AwsArgs {
         };
         let identity = match &self.iam_json {
             Some(path) => Identity::read(path)?,
-            None => Identity::stand_in()?,
+            None => Identity::stand_in(self.owner.is_given())?,
         };
+        if self.owner.is_given() && identity.shared_roles()?.is_none() {
+            return Err(Usage::new(
+                &"--iam-json names neither sharedIngressRoleARN nor sharedControlPlaneRoleARN, which a cluster in the VPC of \
+                  --vpc-owner-aws-creds needs: write the file with create iam aws --vpc-owner-aws-creds",
+            )
+            .into());
+        }
+        if self.iam_json.is_none() {
+            self.form(common, Some(&network))?;
+        }
         let path = self.sa_token_issuer_private_key_path.as_deref();
         let key = path.map(|path| text::file("--sa-token-issuer-private-key-path", path));
         self.parts_of(common, &network, &identity, key.transpose()?.as_deref())
+    }
+
+    async fn given(&self, common: &CommonArgs, run: &RunArgs) -> anyhow::Result<Given> {
+        let Some(name) = self.secret.name() else {
+            return Ok(Given::default());
+        };
+        let hosted = Hosted::connect(&run.target.access()).await?;
+        let secret = SecretValues::read(&hosted, &common.namespace, name).await?;
+        self.given_by(common, secret)
     }
 
     async fn provide(
@@ -145,10 +173,47 @@ impl Platform for AwsArgs {
 // === impl AwsArgs ===
 
 impl AwsArgs {
-    /// Refuses flags of a network that exists.
+    /// What a Secret has in place of flags.
+    pub(in crate::create::cluster) fn given_by(
+        &self,
+        common: &CommonArgs,
+        secret: SecretValues,
+    ) -> anyhow::Result<Given> {
+        let base_domain = if common.base_domain.is_none() && self.infra_json.is_none() {
+            Some(secret.required_base_domain()?)
+        } else {
+            secret.base_domain().map(str::to_owned)
+        };
+        let pull_secret = if common.pull_secret.is_none() {
+            Some((secret.pull_secret_name(), secret.pull_secret()?))
+        } else {
+            None
+        };
+        Ok(Given {
+            base_domain,
+            pull_secret,
+            ssh_key: secret.ssh_key(),
+            credentials: Some(secret),
+        })
+    }
+
+    /// Refuses flags of a network or of roles that exist.
     fn check(&self) -> Result<(), Usage> {
+        if let Some(flag) = self.roles.given().filter(|_| self.iam_json.is_some()) {
+            return Err(Usage::new(&format!(
+                "{flag} is for roles that are created, and --iam-json describes some that exist: leave out one of them"
+            )));
+        }
+        if self.owner.is_given() && self.infra_json.is_some() && self.iam_json.is_some() {
+            return Err(Usage::new(
+                &"--vpc-owner-aws-creds is for a network or for roles that are created, and --infra-json and --iam-json describe \
+                  those that exist: leave out one of them",
+            ));
+        }
         let network = &self.network;
+        let proxy = network.proxy.given();
         for (flag, given) in [
+            (proxy.unwrap_or_default(), proxy.is_some()),
             ("--zones", !network.zones.is_empty()),
             ("--single-nat-gateway", network.single_nat_gateway),
             ("--public-only", network.public_only),
@@ -190,6 +255,8 @@ impl AwsArgs {
         let proxy = network.proxy().map(|it| proxy_parts(common, &it));
         let (proxy, authorities) = proxy.unzip();
         objects.extend(authorities.flatten());
+        let key = network.proxy_key();
+        objects.extend(key.map(|key| proxy_key_secret(common, key)));
         if let Some(encryption) = self.encryption(identity, region)? {
             spec.push(("secretEncryption", encryption));
         }
@@ -212,6 +279,13 @@ impl AwsArgs {
         })
     }
 
+    /// Tags of all resources.
+    fn tags(&self) -> Result<BTreeMap<String, String>, Usage> {
+        let mut tags = text::pairs("--additional-tags", &self.additional_tags)?;
+        self.roles.add_tags(&mut tags);
+        Ok(tags)
+    }
+
     /// The region, which `network` may name.
     fn region<'a>(&'a self, network: Option<&'a Infrastructure>) -> &'a str {
         let described = network.and_then(|network| network.region.as_deref());
@@ -226,7 +300,7 @@ impl AwsArgs {
         region: &str,
     ) -> anyhow::Result<Value> {
         let first = network.zones.first();
-        let tags = text::pairs("--additional-tags", &self.additional_tags)?;
+        let tags = self.tags()?;
         let tags: Vec<_> = tags
             .iter()
             .map(|(key, value)| json!({ "key": key, "value": value }))
@@ -312,6 +386,20 @@ fn proxy_parts(common: &CommonArgs, proxy: &Proxy) -> (Value, Option<Value>) {
         })
     });
     (fields, authorities)
+}
+
+/// The Secret with the key with which users log in to the proxy.
+fn proxy_key_secret(common: &CommonArgs, key: &PrivateKey) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "namespace": common.namespace,
+            "name": format!("{}-proxy-ssh-key", common.name),
+        },
+        "type": "Opaque",
+        "data": { "privatekey": key.in_base64() },
+    })
 }
 
 // === impl AwsNodeArgs ===

@@ -113,8 +113,32 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
         ),
         (
             "aws",
-            vec!["--vpc-owner-aws-creds=creds.json", "--enable-proxy"],
-            "--vpc-owner-aws-creds, --enable-proxy not supported yet",
+            vec![aws[0], aws[1], "--vpc-owner-aws-creds=creds.json"],
+            "--vpc-owner-aws-creds is for a network or for roles that are created",
+        ),
+        (
+            "aws",
+            vec![
+                "--base-domain=example.com",
+                aws[1],
+                "--vpc-owner-aws-creds=creds.json",
+            ],
+            "--iam-json names neither sharedIngressRoleARN nor",
+        ),
+        (
+            "aws",
+            vec![aws[0], aws[1], "--enable-proxy"],
+            "--enable-proxy is for a network that is created",
+        ),
+        (
+            "aws",
+            vec![aws[0], aws[1], "--shared-role"],
+            "--shared-role is for roles that are created",
+        ),
+        (
+            "aws",
+            vec![aws[0], aws[1], "--use-rosa-managed-policies"],
+            "--use-rosa-managed-policies is for roles that are created",
         ),
         (
             "aws",

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use support::aws::Error;
 
-use super::{State, refused, tags_xml, xml};
+use super::{Account, State, refused, tags_xml, xml};
 use crate::infra::aws::call::{Call, Tags};
 use crate::infra::aws::kind::Kind;
 
@@ -14,12 +14,16 @@ use crate::infra::aws::kind::Kind;
 #[derive(Debug, Clone)]
 pub(in crate::infra::aws) struct Item {
     pub(in crate::infra::aws) kind: Kind,
+    pub(in crate::infra::aws) account: Account,
     pub(in crate::infra::aws) tags: Tags,
+    /// The tags that it has in the other account, if it is shared.
+    pub(in crate::infra::aws) other_tags: Tags,
     /// By the names of their elements.
     fields: BTreeMap<&'static str, String>,
     /// Gateways by destination, of a route table.
     routes: BTreeMap<String, String>,
-    /// Subnets of a route table, route tables of an endpoint, the VPC of a gateway, address ranges that a group lets in by SSH.
+    /// Subnets of a route table, route tables or subnets of an endpoint, the VPC of a gateway, ports and address ranges that a
+    /// group lets in.
     members: BTreeSet<String>,
 }
 
@@ -45,7 +49,15 @@ impl Item {
         is_there && (fields || self.members.contains(id))
     }
 
-    fn xml(&self, id: &str) -> String {
+    fn tags_of(&self, account: Account) -> &Tags {
+        if account == self.account {
+            &self.tags
+        } else {
+            &self.other_tags
+        }
+    }
+
+    fn xml(&self, id: &str, account: Account) -> String {
         let [_, id_element, ..] = self.kind.spelling();
         let mut text = xml(id_element, id);
         text.extend(self.fields.iter().map(|(name, value)| xml(name, value)));
@@ -56,9 +68,10 @@ impl Item {
                 text.push_str(&xml("attachmentSet", &members.collect::<String>()));
             }
             Kind::SecurityGroup => {
-                let rule = |cidr: &String| {
+                let rule = |rule: &String| {
+                    let (port, cidr) = rule.split_once(' ').unwrap();
                     let range = xml("item", &xml("cidrIp", cidr));
-                    let port = [xml("fromPort", "22"), xml("toPort", "22")].concat();
+                    let port = [xml("fromPort", port), xml("toPort", port)].concat();
                     let protocol = xml("ipProtocol", "tcp");
                     xml("item", &[protocol, port, xml("ipRanges", &range)].concat())
                 };
@@ -90,18 +103,20 @@ impl Item {
             _ => {
                 let members = members.map(|member| xml("item", member));
                 text.push_str(&xml("routeTableIdSet", &members.collect::<String>()));
+                let name = xml("item", &xml("dnsName", "vpce-1.example.com"));
+                text.push_str(&xml("dnsEntrySet", &name));
             }
         }
         text.push_str(&xml(
             "tagSet",
-            &tags_xml(&self.tags, "item", "key", "value"),
+            &tags_xml(self.tags_of(account), "item", "key", "value"),
         ));
         xml("item", &text)
     }
 
-    fn matches(&self, name: &str, value: &str) -> bool {
+    fn matches(&self, name: &str, value: &str, account: Account) -> bool {
         match name.strip_prefix("tag:") {
-            Some(key) => self.tags.get(key).is_some_and(|it| it == value),
+            Some(key) => self.tags_of(account).get(key).is_some_and(|it| it == value),
             None => match name {
                 "vpc-id" => self.field("vpcId") == value,
                 "attachment.vpc-id" => self.members.contains(value),
@@ -114,6 +129,8 @@ impl Item {
 
 impl State {
     pub(super) fn pass_time(&mut self) {
+        self.new.clear();
+        self.pass_time_of_shares();
         for item in self.items.values_mut() {
             if item.kind == Kind::NatGateway && item.field("state") == "deleting" {
                 item.fields.insert("state", "deleted".to_owned());
@@ -145,7 +162,14 @@ impl State {
             )),
             "CreateTags" => {
                 let tags = call.tags_of("Tag");
-                self.item(call, call.get("ResourceId.1"))?.tags.extend(tags);
+                let id = call.get("ResourceId.1");
+                if self.is_shared_with_caller(id) {
+                    if let Some(shared) = self.items.get_mut(id) {
+                        shared.other_tags.extend(tags);
+                    }
+                    return Ok(String::new());
+                }
+                self.item(call, id)?.tags.extend(tags);
                 Ok(String::new())
             }
             "ModifyVpcAttribute" => self.set(call, "VpcId", &call.parameters[1].0, "true"),
@@ -217,7 +241,8 @@ impl State {
                 found.ok_or_else(|| refused(call, 400, "InvalidLaunchTemplateId.NotFound"))
             }
             "AuthorizeSecurityGroupIngress" => {
-                let cidr = call.get("IpPermissions.1.IpRanges.1.CidrIp").to_owned();
+                let cidr = call.get("IpPermissions.1.IpRanges.1.CidrIp");
+                let cidr = format!("{} {cidr}", call.get("IpPermissions.1.FromPort"));
                 let group = self.item(call, call.get("GroupId"))?;
                 if !group.members.insert(cidr) {
                     return Err(refused(call, 400, "InvalidPermission.Duplicate"));
@@ -234,7 +259,8 @@ impl State {
     }
 
     fn item(&mut self, call: &Call, id: &str) -> Result<&mut Item, Error> {
-        let found = self.items.get_mut(id);
+        let caller = self.caller;
+        let found = self.items.get_mut(id).filter(|it| it.account == caller);
         found.ok_or_else(|| refused(call, 400, "InvalidID.NotFound"))
     }
 
@@ -270,10 +296,16 @@ impl State {
         subnet.map_or_else(String::new, |it| it.field("vpcId").to_owned())
     }
 
-    fn describe(&mut self, kind: Kind, call: &Call) -> Result<String, Error> {
+    fn describe(&self, kind: Kind, call: &Call) -> Result<String, Error> {
         let ids = call.values(kind.parameter());
-        for id in &ids {
-            self.item(call, id)?;
+        let caller = self.caller;
+        let is_visible = |id: &str| {
+            let item = self.items.get(id);
+            item.is_some_and(|it| it.account == caller) || self.is_shared_with_caller(id)
+        };
+        if ids.iter().any(|id| !is_visible(id)) {
+            let code = format!("Invalid{kind:?}ID.NotFound");
+            return Err(refused(call, 400, &code));
         }
         let filters: Vec<_> = (1..=call.parameters.len())
             .map(|at| {
@@ -286,18 +318,21 @@ impl State {
             .collect();
         let found = self.items.iter().filter(|(id, item)| {
             item.kind == kind
+                && is_visible(id)
                 && (ids.is_empty() || ids.contains(&id.as_str()))
                 && filters
                     .iter()
-                    .all(|(name, value)| item.matches(name, value))
+                    .all(|(name, value)| item.matches(name, value, caller))
         });
-        let text: String = found.map(|(id, item)| item.xml(id)).collect();
+        let text: String = found.map(|(id, item)| item.xml(id, caller)).collect();
         Ok(xml(kind.spelling()[0], &text))
     }
 
     fn create(&mut self, kind: Kind, call: &Call) -> String {
         let mut item = Item {
             kind,
+            account: self.caller,
+            other_tags: Tags::new(),
             tags: call.tags_of("TagSpecification.1.Tag"),
             fields: BTreeMap::new(),
             routes: BTreeMap::new(),
@@ -321,6 +356,12 @@ impl State {
             if !call.get(parameter).is_empty() {
                 item.fields.insert(element, call.get(parameter).to_owned());
             }
+        }
+        if call.get("VpcEndpointType") == "Interface" {
+            let used = ["SubnetId", "SecurityGroupId"].map(|list| call.values(list));
+            let used = used.concat();
+            item.members = used.into_iter().map(str::to_owned).collect();
+            item.fields.insert("state", "available".to_owned());
         }
         if kind == Kind::KeyPair {
             let key = STANDARD.decode(call.get("PublicKeyMaterial")).unwrap();
@@ -356,7 +397,9 @@ impl State {
         let id = self.id("id");
         let table = Item {
             kind: Kind::RouteTable,
+            account: self.caller,
             tags: Tags::new(),
+            other_tags: Tags::new(),
             fields: BTreeMap::from([("vpcId", vpc.to_owned())]),
             routes: BTreeMap::new(),
             members: BTreeSet::from(["main".to_owned()]),
@@ -399,7 +442,8 @@ impl State {
             Kind::VpcEndpoint => call.get("VpcEndpointId.1"),
             kind => call.get(kind.parameter()),
         };
-        let item = self.item(call, id)?;
+        let absent = |_| refused(call, 400, &format!("Invalid{kind:?}ID.NotFound"));
+        let item = self.item(call, id).map_err(absent)?;
         if matches!(kind, Kind::NatGateway | Kind::VpcEndpoint) {
             item.fields.insert("state", "deleting".to_owned());
             return Ok(String::new());
@@ -408,7 +452,7 @@ impl State {
             Kind::RouteTable | Kind::InternetGateway => !item.members.is_empty(),
             _ => false,
         };
-        let has_instances = self.has_instances(id);
+        let has_instances = self.has_instances(id) || self.is_shared(id);
         let mut others = self.items.iter().filter(|(other, _)| *other != id);
         let is_used = match kind {
             _ if has_instances => true,

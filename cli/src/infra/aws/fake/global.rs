@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use support::aws::{Element, Error};
 use support::xml::escaped;
 
-use super::{State, refused, tags_xml, xml};
+use super::{Account, State, refused, tags_xml, xml};
 use crate::infra::aws::call::{Call, Tags};
 
 const AUTHORITY: &str = "<ResourceRecordSet><Name>NAME.</Name><Type>SOA</Type><TTL>900</TTL><ResourceRecords><ResourceRecord>\
@@ -16,8 +16,11 @@ const AUTHORITY: &str = "<ResourceRecordSet><Name>NAME.</Name><Type>SOA</Type><T
 #[derive(Debug, Clone, Default)]
 pub(in crate::infra::aws) struct Zone {
     pub(in crate::infra::aws) name: String,
+    pub(in crate::infra::aws) account: Account,
     /// The VPC of a private one.
     pub(in crate::infra::aws) vpc: Option<String>,
+    /// VPCs of the other account that may use it, and whether they do.
+    pub(in crate::infra::aws) others: BTreeMap<String, bool>,
     pub(in crate::infra::aws) tags: Tags,
     /// Documents.
     pub(in crate::infra::aws) records: BTreeSet<String>,
@@ -26,9 +29,12 @@ pub(in crate::infra::aws) struct Zone {
 /// A role.
 #[derive(Debug, Clone, Default)]
 pub(in crate::infra::aws) struct Role {
+    pub(in crate::infra::aws) account: Account,
     pub(in crate::infra::aws) tags: Tags,
     pub(in crate::infra::aws) trust: String,
     pub(in crate::infra::aws) policies: BTreeMap<String, String>,
+    /// ARNs of managed policies.
+    pub(in crate::infra::aws) attached: BTreeSet<String>,
 }
 
 /// An instance profile.
@@ -60,7 +66,14 @@ fn owned(texts: Vec<&str>) -> Vec<String> {
 
 impl State {
     pub(super) fn iam(&mut self, call: &Call) -> Result<String, Error> {
+        let account = self.caller;
         let absent = || refused(call, 404, "NoSuchEntity");
+        let there = self.roles.get(call.get("RoleName"));
+        if there.is_some_and(|role| role.account != account) {
+            assert_ne!(call.action, "CreateRole", "roles have names of their own");
+            return Err(absent());
+        }
+        self.check_principals(call)?;
         let result = |text: &str| xml(&format!("{}Result", call.action), text);
         let (role, profile) = (call.get("RoleName"), call.get("InstanceProfileName"));
         let arn = call.get("OpenIDConnectProviderArn");
@@ -84,11 +97,14 @@ impl State {
                     return Err(refused(call, 409, "EntityAlreadyExists"));
                 }
                 let made = Role {
+                    account,
                     tags: call.tags_of("Tags.member"),
                     trust: call.get("AssumeRolePolicyDocument").to_owned(),
                     policies: BTreeMap::new(),
+                    attached: BTreeSet::new(),
                 };
                 self.roles.insert(role.to_owned(), made);
+                self.new.insert(role.to_owned());
                 Ok(result(&xml(
                     "Role",
                     &xml("Arn", &format!("arn:role/{role}")),
@@ -116,10 +132,27 @@ impl State {
                 let removed = found.policies.remove(call.get("PolicyName"));
                 removed.map(|_| String::new()).ok_or_else(absent)
             }
+            "AttachRolePolicy" => {
+                let found = self.roles.get_mut(role).ok_or_else(absent)?;
+                found.attached.insert(call.get("PolicyArn").to_owned());
+                Ok(String::new())
+            }
+            "ListAttachedRolePolicies" => {
+                let found = self.roles.get(role).ok_or_else(absent)?;
+                let arns = found.attached.iter();
+                let arns = arns.map(|arn| xml("member", &xml("PolicyArn", arn)));
+                Ok(result(&xml("AttachedPolicies", &arns.collect::<String>())))
+            }
+            "DetachRolePolicy" => {
+                let found = self.roles.get_mut(role).ok_or_else(absent)?;
+                let removed = found.attached.remove(call.get("PolicyArn"));
+                removed.then(String::new).ok_or_else(absent)
+            }
             "DeleteRole" => {
                 let found = self.roles.get(role).ok_or_else(absent)?;
                 let mut profiles = self.profiles.values();
                 if !found.policies.is_empty()
+                    || !found.attached.is_empty()
                     || profiles.any(|it| it.roles.iter().any(|it| it == role))
                 {
                     return Err(refused(call, 409, "DeleteConflict"));
@@ -212,17 +245,68 @@ impl State {
     }
 
     pub(super) fn sts(&self) -> String {
-        let arn = self.caller.as_deref().unwrap_or("arn:aws:iam::1:user/a");
-        xml("GetCallerIdentityResult", &xml("Arn", arn))
+        let arn = self
+            .caller_arn
+            .as_deref()
+            .unwrap_or("arn:aws:iam::1:user/a");
+        let account = xml("Account", self.caller.id());
+        xml("GetCallerIdentityResult", &(account + &xml("Arn", arn)))
+    }
+
+    /// Principals of trust policies must be roles that IAM knows everywhere.
+    fn check_principals(&self, call: &Call) -> Result<(), Error> {
+        let documents = ["AssumeRolePolicyDocument", "PolicyDocument"];
+        let trust = documents.map(|document| call.get(document)).concat();
+        let is_trust = ["CreateRole", "UpdateAssumeRolePolicy"].contains(&call.action);
+        if !is_trust || !trust.contains("\"AWS\"") {
+            return Ok(());
+        }
+        let mut names = trust.split("arn:role/").skip(1);
+        let is_known = names.all(|rest| {
+            let name = rest.split('"').next().unwrap_or_default();
+            self.roles.contains_key(name) && !self.new.contains(name)
+        });
+        if is_known {
+            return Ok(());
+        }
+        Err(refused(call, 400, "MalformedPolicyDocument"))
+    }
+
+    /// Refuses what an account may not do with a zone.
+    fn check_zone(&self, call: &Call) -> Result<(), Error> {
+        let Some(zone) = self.zones.get(call.get("Id")) else {
+            return Ok(());
+        };
+        let is_association = call.action == "AssociateVPCWithHostedZone";
+        if zone.account == self.caller || is_association {
+            return Ok(());
+        }
+        Err(refused(call, 403, "AccessDenied"))
+    }
+
+    /// Refuses a VPC of another account.
+    fn check_vpc(&self, call: &Call, vpc: &str) -> Result<(), Error> {
+        match self.items.get(vpc) {
+            Some(item) if item.account == self.caller => Ok(()),
+            Some(_) => Err(refused(call, 403, "AccessDenied")),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn route53(&mut self, call: &Call) -> Result<String, Error> {
+        let account = self.caller;
         let absent = || refused(call, 404, "NoSuchHostedZone");
         let id = call.get("Id");
+        self.check_zone(call)?;
         match call.action {
             "ListHostedZones" => {
-                let zones = self.zones.iter().map(|(id, zone)| {
-                    let private = xml("PrivateZone", &zone.vpc.is_some().to_string());
+                let zones = self
+                    .zones
+                    .iter()
+                    .filter(|(_, zone)| zone.account == account);
+                let zones = zones.map(|(id, zone)| {
+                    let is_private = zone.vpc.is_some() || !zone.others.is_empty();
+                    let private = xml("PrivateZone", &is_private.to_string());
                     let text = format!(
                         "{}{}{}",
                         xml("Id", &format!("/hostedzone/{id}")),
@@ -235,10 +319,11 @@ impl State {
             }
             "ListHostedZonesByVPC" => {
                 let vpc = call.get("vpcid");
-                let zones = self
-                    .zones
-                    .iter()
-                    .filter(|(_, zone)| zone.vpc.as_deref() == Some(vpc));
+                self.check_vpc(call, vpc)?;
+                let zones = self.zones.iter().filter(|(_, zone)| {
+                    let is_other = zone.others.get(vpc) == Some(&true);
+                    zone.vpc.as_deref() == Some(vpc) || is_other
+                });
                 let zones = zones.map(|(id, zone)| {
                     let text = format!(
                         "{}{}",
@@ -251,8 +336,11 @@ impl State {
             }
             "CreateHostedZone" => {
                 let name = call.get("Name").to_owned();
+                self.check_vpc(call, call.get("VPCId"))?;
                 let zone = Zone {
+                    account,
                     vpc: Some(call.get("VPCId").to_owned()),
+                    others: BTreeMap::new(),
                     tags: Tags::new(),
                     records: BTreeSet::from([AUTHORITY.replace("NAME", &name)]),
                     name,
@@ -260,6 +348,33 @@ impl State {
                 let id = self.id("Z");
                 self.zones.insert(id.clone(), zone);
                 Ok(xml("HostedZone", &xml("Id", &format!("/hostedzone/{id}"))))
+            }
+            "CreateVPCAssociationAuthorization" => {
+                let zone = self.zones.get_mut(id).ok_or_else(absent)?;
+                zone.others.entry(call.get("VPCId").to_owned()).or_default();
+                Ok(String::new())
+            }
+            "AssociateVPCWithHostedZone" => {
+                self.check_vpc(call, call.get("VPCId"))?;
+                let zone = self.zones.get_mut(id).ok_or_else(absent)?;
+                let vpc = zone.others.get_mut(call.get("VPCId"));
+                let vpc = vpc.ok_or_else(|| refused(call, 401, "NotAuthorizedException"))?;
+                if *vpc {
+                    return Err(refused(call, 400, "ConflictingDomainExists"));
+                }
+                *vpc = true;
+                Ok(String::new())
+            }
+            "DisassociateVPCFromHostedZone" => {
+                let zone = self.zones.get_mut(id).ok_or_else(absent)?;
+                if zone.vpc.as_deref() != Some(call.get("VPCId")) {
+                    return Err(refused(call, 404, "VPCAssociationNotFound"));
+                }
+                if !zone.others.values().any(|is_associated| *is_associated) {
+                    return Err(refused(call, 400, "LastVPCAssociation"));
+                }
+                zone.vpc = None;
+                Ok(String::new())
             }
             "ListTagsForResource" => {
                 let zone = self.zones.get(id).ok_or_else(absent)?;

@@ -1,13 +1,16 @@
 //! Instances and images of the fake.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use support::aws::Error;
 
-use super::{State, refused, tags_xml, xml};
+use super::{Account, State, refused, tags_xml, xml};
 use crate::infra::aws::call::{Call, Tags};
 
 /// An instance.
 #[derive(Debug, Clone)]
 pub(in crate::infra::aws) struct Instance {
+    pub(in crate::infra::aws) account: Account,
     pub(in crate::infra::aws) state: &'static str,
     pub(in crate::infra::aws) tags: Tags,
     pub(in crate::infra::aws) image: String,
@@ -15,6 +18,8 @@ pub(in crate::infra::aws) struct Instance {
     uses: [String; 3],
     /// The name of its key pair.
     pub(in crate::infra::aws) key: String,
+    /// What runs when it starts, in base64.
+    script: String,
     token: String,
 }
 
@@ -32,6 +37,7 @@ impl Instance {
     fn xml(&self, id: &str) -> String {
         let mut text = xml("instanceId", id);
         text.push_str(&xml("instanceState", &xml("name", self.state)));
+        text.push_str(&xml("privateIpAddress", "10.0.0.9"));
         if self.state == "running" {
             text.push_str(&xml("ipAddress", "192.0.2.1"));
         }
@@ -67,11 +73,32 @@ impl State {
                 let image = format!("{}{name}", xml("imageId", "ami-1"));
                 Ok(xml("imagesSet", &xml("item", &image)))
             }
+            "DescribeInstanceAttribute" => {
+                let script = self.instance(call)?.script.clone();
+                Ok(xml("userData", &xml("value", &script)))
+            }
+            "GetConsoleOutput" => {
+                let instance = self.instance(call)?;
+                let pem = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+                let ca = format!("proxy-ca:{}\n", STANDARD.encode(pem));
+                let console = match instance.state {
+                    "running" => format!("boot\n{ca}"),
+                    _ => "boot\n".to_owned(),
+                };
+                Ok(xml("output", &STANDARD.encode(console)))
+            }
             "RunInstances" => self.run_instance(call),
             "StartInstances" => self.set_state(call, "pending"),
             "TerminateInstances" => self.set_state(call, "shutting-down"),
             _ => Ok(String::new()),
         }
+    }
+
+    /// The instance of a call.
+    fn instance(&self, call: &Call) -> Result<&Instance, Error> {
+        let found = self.instances.get(call.get("InstanceId"));
+        let found = found.filter(|it| it.account == self.caller);
+        found.ok_or_else(|| refused(call, 400, "InvalidInstanceID.NotFound"))
     }
 
     fn describe_instances(&self, call: &Call) -> Result<String, Error> {
@@ -89,7 +116,8 @@ impl State {
         let found = self.instances.iter().filter(|(id, instance)| {
             let is_asked_for = ids.is_empty() || ids.contains(&id.as_str());
             let mut filters = filters.iter();
-            is_asked_for && filters.all(|(name, value)| instance.matches(name, value))
+            let is_visible = instance.account == self.caller;
+            is_asked_for && is_visible && filters.all(|(name, value)| instance.matches(name, value))
         });
         let text: String = found.map(|(id, instance)| instance.xml(id)).collect();
         Ok(xml("reservationSet", &text))
@@ -114,11 +142,13 @@ impl State {
             return Err(refused(call, 400, &format!("Invalid{absent}.NotFound")));
         }
         let instance = Instance {
+            account: self.caller,
             state: "pending",
             tags: call.tags_of("TagSpecification.1.Tag"),
             image: call.get("ImageId").to_owned(),
             uses: [self.vpc_of(subnet), subnet.to_owned(), group.to_owned()],
             key: call.get("KeyName").to_owned(),
+            script: call.get("UserData").to_owned(),
             token,
         };
         let id = self.id("i");

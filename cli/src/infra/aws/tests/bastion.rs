@@ -1,6 +1,7 @@
 //! Bastions.
 
-use super::super::bastion::{BastionRequest, Instance, PublicKey};
+use super::super::bastion::{BastionRequest, PublicKey};
+use super::super::instance::Instance;
 use super::*;
 
 const KEY: &str = "ssh-ed25519 AAAA me@host";
@@ -39,14 +40,6 @@ async fn destroy_network(fake: &Fake) -> anyhow::Result<()> {
     let scope = scope();
     let request = DestroyRequest::new(Some(domain()), Duration::from_mins(1));
     executor(fake, &scope).destroy_network(&request).await
-}
-
-fn faults(at: usize) -> [Fault; 3] {
-    [
-        Fault::KilledBefore(at),
-        Fault::KilledAfter(at),
-        Fault::Lost(at),
-    ]
 }
 
 /// How many calls a creation makes.

@@ -134,7 +134,7 @@ async fn a_dry_run_for_roles_writes_nothing() {
 #[tokio::test]
 async fn the_role_of_the_command_is_for_the_role_of_a_session() {
     let fake = account();
-    fake.state().caller = Some("arn:aws:sts::1:assumed-role/admin/me".to_owned());
+    fake.state().caller_arn = Some("arn:aws:sts::1:assumed-role/admin/me".to_owned());
     let error = create_cli_role(&fake).await.unwrap_err().to_string();
     assert!(error.contains("role admin"), "{error}");
     let admin = Role::default();

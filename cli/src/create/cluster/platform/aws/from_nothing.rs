@@ -9,7 +9,8 @@ use crate::create::cluster::run::{refuse_existing, say_how_to_continue};
 use crate::create::text;
 use crate::hosted::Hosted;
 use crate::infra::aws::{
-    Aws, Domain, Executor, IdentityRequest, Issuer, NetworkRequest, Resources, Scope, SigningKey,
+    Accounts, Aws, Domain, Executor, Form, IdentityRequest, Issuer, NetworkRequest, Resources,
+    Scope, SigningKey,
 };
 use crate::install::display::Display;
 
@@ -32,6 +33,7 @@ impl AwsArgs {
             "vpcID": "vpc-00000000000000000",
             "zones": zones,
             "baseDomain": domain.base,
+            "localZoneID": "Z00000000000000000000",
             "publicOnly": self.network.public_only,
         }))?)
     }
@@ -63,32 +65,36 @@ impl AwsArgs {
             .map(Infrastructure::read)
             .transpose()?;
         let region = self.region(network.as_ref());
-        let tags = text::pairs("--additional-tags", &self.additional_tags)?;
-        let scope = Scope::new(&options.infra_id, &common.name, region, tags)?;
+        let scope = Scope::new(&options.infra_id, &common.name, region, self.tags()?)?;
         let key = self.signing_key()?;
         let display = Display::new(run.quiet);
-        let aws = self.credentials.connect(region, "cli-create-cluster")?;
+        let secret = common.given.credentials.as_ref();
+        let aws = self
+            .credentials
+            .connect_with(region, "cli-create-cluster", secret)?;
+        let owner = self.owner.connect(region, "cli-create-cluster")?;
         let hosted = Hosted::connect(&run.target.access()).await?;
         refuse_existing(&hosted, common).await?;
-        let executor = Executor {
-            calls: &aws,
+        let executor = |calls| Executor {
+            calls,
             scope: &scope,
             display: &display,
         };
+        let (cluster, owner) = (executor(&aws), owner.as_ref().map(executor));
+        let accounts = Accounts::new(&cluster, owner.as_ref(), self.owner.private_zones());
         if common.infra_id.is_none() && network.is_none() {
-            executor.refuse_other().await?;
+            accounts.vpc().refuse_other().await?;
         }
         if run.dry_run {
-            self.report(&executor, common, network.is_none(), key)
-                .await?;
+            Box::pin(self.report(&accounts, common, network.is_none(), key)).await?;
             return Ok(None);
         }
         say_how_to_continue(&display, &scope.infra_id);
         let network = if let Some(network) = network {
             network
         } else {
-            let request = NetworkRequest::new(Self::domain(common)?, &self.network);
-            Infrastructure::made(&Box::pin(executor.create_network(&request)).await?)?
+            let request = NetworkRequest::new(Self::domain(common)?, &self.network, None)?;
+            Infrastructure::made(&Box::pin(accounts.create_network(&request)).await?)?
         };
         let key_pem = key.as_ref().map(|key| key.private.clone());
         let identity = if let Some(path) = &self.iam_json {
@@ -96,10 +102,15 @@ impl AwsArgs {
         } else {
             let request = IdentityRequest {
                 issuer: self.issuer(&scope)?,
-                resources: network.resources(self.kms_key_arn.clone(), self.auto_node)?,
+                resources: network.resources(
+                    self.kms_key_arn.clone(),
+                    self.auto_node,
+                    self.owner.is_given(),
+                )?,
+                form: self.form(common, Some(&network))?,
                 key,
             };
-            Identity::made(&Box::pin(executor.create_identity(&request)).await?)?
+            Identity::made(&Box::pin(accounts.create_identity(&request)).await?)?
         };
         self.parts_of(common, &network, &identity, key_pem.as_deref())
             .map(Some)
@@ -107,14 +118,14 @@ impl AwsArgs {
 
     async fn report(
         &self,
-        executor: &Executor<'_, Aws>,
+        accounts: &Accounts<'_, Aws>,
         common: &CommonArgs,
         network: bool,
         key: Option<SigningKey>,
     ) -> anyhow::Result<()> {
         if network {
-            let request = NetworkRequest::new(Self::domain(common)?, &self.network);
-            Box::pin(executor.report_network(&request)).await?;
+            let request = NetworkRequest::new(Self::domain(common)?, &self.network, None)?;
+            Box::pin(accounts.report_network(&request)).await?;
         }
         if self.iam_json.is_some() {
             return Ok(());
@@ -125,13 +136,25 @@ impl AwsArgs {
             local_zone: String::new(),
             kms_key: self.kms_key_arn.clone(),
             auto_node: self.auto_node,
+            shared_vpc: self.owner.is_given(),
         };
         let request = IdentityRequest {
-            issuer: self.issuer(executor.scope)?,
+            issuer: self.issuer(accounts.vpc().scope)?,
             resources,
+            form: self.form(common, None)?,
             key,
         };
-        Box::pin(executor.report_identity(&request)).await
+        Box::pin(accounts.report_identity(&request)).await
+    }
+
+    /// What roles are like that are created.
+    pub(super) fn form(
+        &self,
+        common: &CommonArgs,
+        network: Option<&Infrastructure>,
+    ) -> Result<Form, Usage> {
+        let described = network.and_then(|network| network.base_domain.as_deref());
+        self.roles.form(common.base_domain.as_deref().or(described))
     }
 
     fn issuer(&self, scope: &Scope) -> Result<Issuer, Usage> {

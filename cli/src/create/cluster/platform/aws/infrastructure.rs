@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::Usage;
 use crate::create::text;
-use crate::infra::aws::{IdentityOutput, NetworkOutput, Resources};
+use crate::infra::aws::{IdentityOutput, NetworkOutput, PrivateKey, Resources};
 
 /// The network. Fields that are not listed are for other tools.
 #[derive(Debug, Clone, Deserialize)]
@@ -42,6 +42,9 @@ pub(super) struct Infrastructure {
     /// PEM certificates of that proxy.
     #[serde(rename = "proxyCA")]
     proxy_ca: Option<String>,
+    /// The key with which users log in to the proxy.
+    #[serde(rename = "proxyPrivateSSHKey")]
+    proxy_key: Option<PrivateKey>,
 }
 
 /// A proxy through which the cluster reaches the internet.
@@ -121,6 +124,7 @@ impl Infrastructure {
         &self,
         kms_key: Option<String>,
         auto_node: bool,
+        shared_vpc: bool,
     ) -> Result<Resources, Usage> {
         let zone = |field: &str, id: Option<&String>| {
             id.filter(|id| !id.is_empty()).cloned().ok_or_else(|| {
@@ -135,14 +139,22 @@ impl Infrastructure {
             local_zone: zone("localZoneID", self.local_zone_id.as_ref())?,
             kms_key,
             auto_node,
+            shared_vpc,
         })
     }
 
-    /// The proxy, if there is one. One without TLS is also for HTTPS.
+    /// The key with which users log in to the proxy, if it is known.
+    pub(super) fn proxy_key(&self) -> Option<&PrivateKey> {
+        self.proxy_key.as_ref().filter(|key| !key.is_empty())
+    }
+
+    /// The proxy, if there is one. One that is reached without TLS is for HTTP and HTTPS, also if it decrypts TLS.
     pub(super) fn proxy(&self) -> Option<Proxy> {
         let http = self.proxy_addr.clone().filter(|it| !it.is_empty());
         let secure = self.secure_proxy_addr.clone().filter(|it| !it.is_empty());
+        let plain = secure.clone().filter(|it| it.starts_with("http://"));
         let https = secure.or_else(|| http.clone())?;
+        let http = http.or(plain);
         let ca = self.proxy_ca.clone().filter(|it| !it.trim().is_empty());
         Some(Proxy { http, https, ca })
     }
@@ -175,13 +187,16 @@ impl Identity {
     }
 
     /// Roles that do not exist yet, for checks.
-    pub(super) fn stand_in() -> anyhow::Result<Self> {
+    pub(super) fn stand_in(shared_vpc: bool) -> anyhow::Result<Self> {
         let arn = "arn:aws:iam::000000000000:role/not-created-yet";
         let roles = ROLES.map(|role| (role.to_owned(), arn.to_owned()));
+        let shared = shared_vpc.then_some(arn);
         Ok(serde_json::from_value(json!({
             "roles": BTreeMap::from(roles),
             "kmsProviderRoleARN": arn,
             "karpenterRoleARN": arn,
+            "sharedIngressRoleARN": shared,
+            "sharedControlPlaneRoleARN": shared,
         }))?)
     }
 

@@ -11,23 +11,33 @@ use x509_parser::x509::SubjectPublicKeyInfo;
 const KIND: &str = "ssh-rsa";
 
 /// Both parts of a key.
-pub(super) struct SshKey {
+#[derive(Clone)]
+pub(crate) struct SshKey {
     /// A line for `authorized_keys`.
-    pub(super) public: String,
+    pub(crate) public: String,
     /// PEM, as `ssh -i` takes it.
-    pub(super) private: String,
+    pub(crate) private: String,
 }
 
 // === impl SshKey ===
 
 impl SshKey {
     /// Generates a new key.
-    pub(super) fn generate() -> anyhow::Result<Self> {
+    pub(crate) fn generate() -> anyhow::Result<Self> {
         let pair = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_4096)
             .context("cannot make an SSH key")?;
         Ok(Self {
             public: public(&pair.subject_public_key_info())?,
             private: pair.serialize_pem(),
+        })
+    }
+
+    /// A key that was generated before. `None` if the text is no private RSA key in PEM.
+    pub(crate) fn parse(pem: &str) -> Option<Self> {
+        let pair = KeyPair::from_pem(pem).ok()?;
+        Some(Self {
+            public: public(&pair.subject_public_key_info()).ok()?,
+            private: pem.to_owned(),
         })
     }
 }
@@ -84,6 +94,8 @@ mod tests {
         assert_eq!(blob.len(), 22 + 513);
         assert!(key.private.starts_with("-----BEGIN PRIVATE KEY-----"));
         assert!(!format!("{key:?}").contains("PRIVATE"));
+        assert_eq!(SshKey::parse(&key.private).unwrap().public, key.public);
+        assert!(SshKey::parse("no key").is_none());
     }
 
     #[test]
