@@ -2,6 +2,8 @@
 
 mod account;
 mod client;
+mod contents;
+mod relay;
 mod server;
 
 use std::collections::HashMap;
@@ -21,6 +23,7 @@ use crate::switchable_proxy::SwitchableProxy;
 use crate::work_dir::WorkDir;
 
 pub use client::{Cloud, EC2, Instance};
+pub use relay::CloudRelay;
 
 /// How often instances are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(500);

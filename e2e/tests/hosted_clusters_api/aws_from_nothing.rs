@@ -18,7 +18,7 @@ use crate::hosted_clusters_api::fixture::{Fixture, NAMESPACE};
 const NAME: &str = "cloudy";
 const INFRA_ID: &str = "cloudy-x1";
 /// A public key (Ed25519) in the encoding of SSH.
-const KEY: &str = "AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
+pub(crate) const KEY: &str = "AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
 
 /// The fake of AWS, and the program.
 struct Scene<'a> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
+use testbed::calls::Hold;
 use testbed::cargo::Program;
 use testbed::cloud_proxy::CloudProxy;
 use testbed::testbed::Testbed;
@@ -168,8 +169,8 @@ impl Run<'_> {
 
     /// Runs a command that is killed when the cloud has received a write.
     async fn is_killed(&self, mut command: Command, write: usize) -> Result<()> {
-        let proxy = &self.scenario.proxy;
-        proxy.hold_at(write);
+        let calls = self.scenario.proxy.calls();
+        calls.restart(Some(Hold::AfterWrite(write)));
         command
             .arg("--kubeconfig")
             .arg(self.kubeconfig)
@@ -184,10 +185,10 @@ impl Run<'_> {
                 let said = String::from_utf8_lossy(&output.stderr).into_owned();
                 bail!("it ended before write {write} ({}): {said}", output.status);
             }
-            held = proxy.held() => held?,
+            held = calls.held() => held?,
             () = tokio::time::sleep(WITHIN) => bail!("it did not come to write {write}"),
         }
-        proxy.release();
+        calls.restart(None);
         Ok(())
     }
 

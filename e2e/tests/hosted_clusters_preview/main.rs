@@ -5,9 +5,9 @@
 //! No provider and no cloud is here: what they would report is not waited for, and finalizers of a provider are set and
 //! removed by the test. What `hcp` creates and destroys on Google Cloud is in a fake.
 
-mod fixture;
+pub(crate) mod fixture;
 mod google_cloud;
-mod google_cloud_from_nothing;
+pub(crate) mod google_cloud_from_nothing;
 mod ibm_cloud;
 mod openstack;
 mod pools;

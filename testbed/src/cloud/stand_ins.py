@@ -10,6 +10,10 @@ it would delete those of others.
 RunInstances: moto leaves the network interfaces behind that EC2 makes with an instance, and deletes with it by default.
 
 DeleteNatGateway: moto leaves the gateway's network interface behind, in a subnet that then seems to be used.
+
+DeleteKeyPair: moto deletes by name only, and does nothing for an identifier.
+
+CreateDhcpOptions: moto ignores tags. A program that is killed before it adds them would not find the options again.
 """
 
 import sys
@@ -18,6 +22,8 @@ from moto.core.responses import ActionResult
 from moto.ec2.models.fleets import Fleet
 from moto.ec2.models.instances import Instance
 from moto.ec2.models.nat_gateways import NatGatewayBackend
+from moto.ec2.responses.dhcp_options import DHCPOptions
+from moto.ec2.responses.key_pairs import KeyPairs
 from moto.iam.responses import IamResponse
 from moto.server import main
 
@@ -111,6 +117,28 @@ def delete_nat_gateway_and_its_interface(backend, nat_gateway_id):
     return gateway
 
 
+def delete_key_pair(response):
+    """As moto's, also by identifier. What does not exist is deleted with success, as in EC2."""
+    pairs = response.ec2_backend.key_pairs
+    asked = {response._get_param("KeyName"), response._get_param("KeyPairId")} - {None}
+    deleted = [pair for pair in pairs.values() if asked & {pair.key_name, pair.id}]
+    for pair in deleted:
+        del pairs[pair.key_name]
+    return ActionResult({"Return": True, "KeyPairId": deleted[0].id if deleted else None})
+
+
+create_dhcp_options = DHCPOptions.create_dhcp_options
+
+
+def create_dhcp_options_with_tags(response):
+    result = create_dhcp_options(response)
+    tags = response._parse_tag_specification("dhcp-options").get("dhcp-options", {})
+    result.result["DhcpOptions"].add_tags(tags)
+    return result
+
+
+DHCPOptions.create_dhcp_options = create_dhcp_options_with_tags
+KeyPairs.delete_key_pair = delete_key_pair
 NatGatewayBackend.delete_nat_gateway = delete_nat_gateway_and_its_interface
 Instance.prep_nics = prep_nics_that_end_with_it
 Fleet.create_on_demand_requests = create_on_demand_requests
