@@ -1,9 +1,16 @@
 //! Calls of a program to a cloud: they are counted, and held from one on, so that the program can be killed at it.
 
+use std::process::Stdio;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
+use tokio::io::AsyncReadExt as _;
+use tokio::process::Command;
 use tokio::sync::watch;
+
+/// How long a program may take to the call at which it is killed.
+const WITHIN: Duration = Duration::from_mins(5);
 
 /// From which call on calls are held. Calls are counted from one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,8 +67,36 @@ impl CallGate {
         self.is_held.send_replace(false);
     }
 
-    /// Waits until a call is held.
-    pub async fn held(&self) -> Result<()> {
+    /// Runs a program until one of its calls is held, and kills it then (SIGKILL). Gives the calls that the cloud has received.
+    /// It is an error if the program ends before. Afterwards nothing is held.
+    pub async fn kill_at(&self, command: &mut Command, hold: Hold) -> Result<Vec<Call>> {
+        self.restart(Some(hold));
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .context("cannot start the program")?;
+        let mut stderr = child.stderr.take().context("there is no standard error")?;
+        let mut said = Vec::new();
+        let ends = async { tokio::try_join!(stderr.read_to_end(&mut said), child.wait()) };
+        tokio::select! {
+            ended = ends => {
+                let (_, status) = ended?;
+                let said = String::from_utf8_lossy(&said);
+                bail!("it ended before the call, {hold:?} ({status}): {said}");
+            }
+            held = self.held() => held?,
+            () = tokio::time::sleep(WITHIN) => bail!("it did not come to the call, {hold:?}"),
+        }
+        child.kill().await.context("cannot kill the program")?;
+        let calls = self.calls();
+        self.restart(None);
+        Ok(calls)
+    }
+
+    async fn held(&self) -> Result<()> {
         let mut held = self.is_held.subscribe();
         held.wait_for(|held| *held).await?;
         Ok(())
@@ -179,5 +214,17 @@ mod tests {
         assert!(gate.calls().is_empty());
         assert_eq!(gate.arrives(call()), Some(1));
         assert!(gate.responds(1));
+    }
+
+    #[tokio::test]
+    async fn a_program_that_ends_before_the_call_is_an_error_with_its_output() {
+        let gate = CallGate::new();
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo denied >&2; exit 3"]);
+        let result = gate.kill_at(&mut command, Hold::Before(1)).await;
+        let error = result.unwrap_err().to_string();
+        for part in ["Before(1)", "exit status: 3", "denied"] {
+            assert!(error.contains(part), "{error}");
+        }
     }
 }

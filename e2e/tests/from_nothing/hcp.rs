@@ -1,10 +1,9 @@
 //! Commands of `hcp`, run to their end or killed at a call.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use testbed::calls::{Call, Hold};
 use tokio::process::Command;
 use tokio::time::timeout;
@@ -104,29 +103,10 @@ impl Hcp<'_> {
     /// Runs a command until one of its calls is held, and kills it then.
     pub(super) async fn is_killed(&self, step: Step, hold: Hold) -> Result<()> {
         let words = step.words(self.files)?;
-        let calls = self.account.calls();
-        calls.restart(Some(hold));
-        let log = self.files.kept("killed.log");
-        let stderr = std::fs::File::create(&log)
-            .with_context(|| format!("cannot write {}", log.display()))?;
         let mut command = self.command(&words);
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(stderr)
-            .kill_on_drop(true)
-            .spawn()?;
-        tokio::select! {
-            ended = child.wait() => {
-                let said = std::fs::read_to_string(&log).unwrap_or_default();
-                bail!("hcp {} ended before the call ({}): {said}", words.join(" "), ended?);
-            }
-            held = calls.held() => held?,
-            () = tokio::time::sleep(WITHIN) => bail!("hcp {} did not come to the call", words.join(" ")),
-        }
-        child.kill().await?;
-        calls.restart(None);
-        Ok(())
+        let killed = self.account.calls().kill_at(&mut command, hold).await;
+        let killed = killed.with_context(|| format!("hcp {}", words.join(" ")));
+        killed.map(drop)
     }
 
     fn command(&self, words: &[String]) -> Command {

@@ -10,7 +10,7 @@ use testbed::work_dir::WorkDir;
 use super::words;
 use crate::from_nothing::account::{Account, Aws};
 use crate::from_nothing::hcp::{Files, Step};
-use crate::hosted_clusters_api::aws_from_nothing::KEY;
+use crate::hosted_clusters_api::bastion::KEY;
 
 pub(super) const CREATE: [Step; 3] = [
     Step::Plain(create_infra),
@@ -33,8 +33,7 @@ pub(super) async fn start(
     files: &Files,
     progress: &Progress,
 ) -> Result<Account> {
-    let key = format!("ssh-ed25519 {KEY} user@example.com\n");
-    std::fs::write(files.kept(SSH_KEY), key)?;
+    std::fs::write(files.kept(SSH_KEY), KEY)?;
     let aws = Aws::start(work_dir, progress).await?;
     Ok(Account::Aws(Box::new(aws)))
 }
