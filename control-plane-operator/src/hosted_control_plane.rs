@@ -98,6 +98,7 @@ pub(crate) async fn run(operator: Operator, manager: &Manager, check: &Check, dr
         operator.components,
     );
     let discovery = Discovery::default();
+    let network = azure::Network::default();
     let controller = Controller {
         cache: &cache,
         pass: Mutex::new(pass::Pass {
@@ -106,6 +107,7 @@ pub(crate) async fn run(operator: Operator, manager: &Manager, check: &Check, dr
             operator: &operator,
             cache: &cache,
             discovery: &discovery,
+            network: &network,
             settled: Settled::default(),
             skip_reason: None,
         }),
@@ -134,6 +136,7 @@ pub(crate) async fn run(operator: Operator, manager: &Manager, check: &Check, dr
     );
     let azure = azure::run(
         &operator.client,
+        &network,
         || cache.hosted_control_plane(),
         cache.changes(),
         drain.clone(),

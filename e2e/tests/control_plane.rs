@@ -21,6 +21,8 @@ mod differential;
 mod doctor;
 #[path = "fidelity/main.rs"]
 mod fidelity;
+#[path = "from_nothing/main.rs"]
+mod from_nothing;
 #[path = "guest_objects/main.rs"]
 mod guest_objects;
 #[path = "hosted_clusters_api/main.rs"]

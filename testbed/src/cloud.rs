@@ -2,7 +2,9 @@
 
 mod account;
 mod client;
+mod contents;
 mod load_balancers;
+mod relay;
 mod server;
 
 use std::collections::HashMap;
@@ -23,6 +25,7 @@ use crate::work_dir::WorkDir;
 
 pub use client::{Cloud, EC2, Instance};
 pub use load_balancers::LoadBalancer;
+pub use relay::CloudRelay;
 
 /// How often instances are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(500);

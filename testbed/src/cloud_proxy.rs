@@ -19,9 +19,9 @@ use serde_json::{Value, json};
 use support::rest;
 use tokio::net::TcpStream;
 use tokio::process::Command;
-use tokio::sync::watch;
 use tokio_rustls::server::TlsStream;
 
+use crate::calls::{Call, CallGate};
 use crate::certs::Authority;
 use crate::tls_proxy::TlsProxy;
 
@@ -53,15 +53,8 @@ pub struct CloudProxy {
 
 /// What connections share.
 struct Shared {
-    state: Mutex<State>,
-    /// Whether calls are held.
-    is_held: watch::Sender<bool>,
-}
-
-struct State {
-    cloud: Box<dyn Cloud>,
-    /// After how many writes all calls are held.
-    writes_left: Option<usize>,
+    cloud: Mutex<Box<dyn Cloud>>,
+    calls: CallGate,
 }
 
 // === impl CloudProxy ===
@@ -75,11 +68,8 @@ impl CloudProxy {
     ) -> Result<Self> {
         let authority = Authority::create(directory)?;
         let shared = Arc::new(Shared {
-            state: Mutex::new(State {
-                cloud: Box::new(cloud),
-                writes_left: None,
-            }),
-            is_held: watch::Sender::new(false),
+            cloud: Mutex::new(Box::new(cloud)),
+            calls: CallGate::new(),
         });
         let cloud = Arc::clone(&shared);
         let serve = move |host, stream| serve(Arc::clone(&cloud), host, stream);
@@ -102,25 +92,17 @@ impl CloudProxy {
 
     /// What there is in the cloud.
     pub fn snapshot(&self) -> Vec<String> {
-        self.shared.state().cloud.snapshot()
+        self.shared.cloud().snapshot()
     }
 
-    /// Holds all calls from the response to the write with this number on, counted from one.
-    pub fn hold_at(&self, write: usize) {
-        self.shared.state().writes_left = Some(write);
-        self.shared.is_held.send_replace(false);
+    /// Continues with another cloud in place of this one.
+    pub fn replace(&self, cloud: impl Cloud + 'static) {
+        *self.shared.cloud() = Box::new(cloud);
     }
 
-    /// Waits until a call is held.
-    pub async fn held(&self) -> Result<()> {
-        let mut held = self.shared.is_held.subscribe();
-        held.wait_for(|held| *held).await?;
-        Ok(())
-    }
-
-    /// Answers further calls again. Those that are held stay so: their client was killed.
-    pub fn release(&self) {
-        self.shared.state().writes_left = None;
+    /// The calls of programs, without those for tokens.
+    pub fn calls(&self) -> &CallGate {
+        &self.shared.calls
     }
 }
 
@@ -149,8 +131,8 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cloud(&self) -> MutexGuard<'_, Box<dyn Cloud>> {
+        self.cloud.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn respond(&self, host: &str, request: Request<Incoming>) -> Response<Full<Bytes>> {
@@ -188,24 +170,16 @@ impl Shared {
     }
 
     fn call(&self, call: &rest::Request) -> Option<Answer> {
-        let mut state = self.state();
-        if state.writes_left == Some(0) {
-            return None;
-        }
+        let mut cloud = self.cloud();
+        let number = self.calls.arrives(Call {
+            name: call.what(),
+            writes: call.method != Method::GET,
+        })?;
         for _ in 0..STEPS {
-            state.cloud.pass_time();
+            cloud.pass_time();
         }
-        let answer = state.cloud.answer(call);
-        if call.method != Method::GET
-            && let Some(left) = &mut state.writes_left
-        {
-            *left = left.saturating_sub(1);
-            if *left == 0 {
-                self.is_held.send_replace(true);
-                return None;
-            }
-        }
-        Some(answer)
+        let answer = cloud.answer(call);
+        self.calls.responds(number).then_some(answer)
     }
 }
 

@@ -17,6 +17,7 @@ pub mod add_ons;
 pub mod agents;
 pub mod audit;
 pub mod binaries;
+pub mod calls;
 pub mod capi_storage;
 pub mod cargo;
 pub mod certs;

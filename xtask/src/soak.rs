@@ -1,6 +1,7 @@
 //! `cargo xtask soak`: runs end-to-end scenarios for a given time.
 
 mod availability;
+mod from_nothing;
 mod migration;
 mod providers;
 
@@ -140,6 +141,10 @@ pub(crate) enum Soak {
         #[arg(long, value_name = "NUMBER")]
         part: Option<u32>,
     },
+    /// `hcp` creates and destroys networks and identities of clusters in an empty account of each cloud, and is killed at
+    /// every call to the cloud: before the cloud receives it and, if it writes, after it has answered. It is run again, and
+    /// the account must have the same as without the kill, and nothing twice. Takes half an hour to an hour for each cloud.
+    FromNothing(from_nothing::FromNothing),
     /// A hosted cluster on the standard groups and one on the private ones, with a management cluster of two nodes to
     /// themselves. Both have workers and workloads, are scaled and destroyed without effect on the other, and neither
     /// can read the other's Secrets or reach its pods. Everything logs at trace, and no secret may be in a log.
@@ -224,6 +229,7 @@ pub(crate) fn run(soak: &Soak) -> Result<ExitCode> {
             chosen.extend(part.map(|part| (which, part.to_string())));
             test("hosted_clusters_faults", OUTLIVED, &chosen)
         }
+        Soak::FromNothing(flags) => from_nothing::run(flags),
         Soak::SideBySide => fixed(SIDE_BY_SIDE),
         Soak::Collision => fixed(COLLISION),
         Soak::Platforms => tests(PLATFORMS, &[&format!("{PLATFORMS}::")], &[]),
@@ -349,6 +355,7 @@ mod tests {
     fn modules_are_in_the_programs_that_are_run() {
         let others = [
             providers::MODULE,
+            from_nothing::MODULE,
             "operator",
             "migration",
             "migration_fleet",
@@ -383,6 +390,12 @@ mod tests {
         assert!(migration::VARIABLES.iter().all(|name| text.contains(name)));
         let text = read("migration_managers/main.rs");
         assert!(text.contains(&format!("async fn {MANAGERS}()")) && text.contains(WATCH));
+        let text = read("from_nothing/run.rs");
+        assert!(
+            from_nothing::VARIABLES
+                .iter()
+                .all(|name| text.contains(name))
+        );
         let text = read("hosted_clusters_faults/choice.rs");
         assert!(FAULTS.iter().all(|name| text.contains(name)));
         let text = read("migration_fleet/main.rs");

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use support::error::chain;
 
 use super::Operator;
+use super::azure::Network;
 use super::cache::Cache;
 use super::deletion::{self, DeletionStep};
 use super::error::Error;
@@ -39,6 +40,7 @@ pub(super) struct Pass<'a> {
     pub(super) writer: ObjectWriter,
     pub(super) reader: Reader,
     pub(super) discovery: &'a Discovery,
+    pub(super) network: &'a Network,
     pub(super) settled: Settled,
     /// Last logged reason for skipping the reconcile.
     pub(super) skip_reason: Option<String>,
@@ -173,7 +175,8 @@ impl Pass<'_> {
             Some(message) => Evaluation::no(Type::ValidReleaseInfo, "MissingImages", message),
             None => Evaluation::yes(Type::ValidReleaseInfo),
         });
-        evaluations.push(configuration(&outcome.problems));
+        let network = self.network.problem();
+        evaluations.push(configuration(&outcome.problems, network));
         let written = self
             .write_status(&scope, evaluations, true, outcome.failed.is_some())
             .await;
@@ -473,18 +476,18 @@ impl Pass<'_> {
     }
 }
 
-/// Evaluates the user's configuration.
-fn configuration(problems: &[(&'static str, control_plane_component::Error)]) -> Evaluation {
+/// Evaluates the user's configuration: what components refuse, and what is wrong with the network of the nodes.
+fn configuration(
+    problems: &[(&'static str, control_plane_component::Error)],
+    network: Option<String>,
+) -> Evaluation {
     let type_ = Type::ValidHostedControlPlaneConfiguration;
     let invalid = problems
         .iter()
         .find(|(_, error)| matches!(error, control_plane_component::Error::Invalid { .. }));
-    match invalid {
-        Some((component, error)) => Evaluation::no(
-            type_,
-            "InvalidConfiguration",
-            format!("{component}: {error}"),
-        ),
+    let invalid = invalid.map(|(component, error)| format!("{component}: {error}"));
+    match invalid.or(network) {
+        Some(problem) => Evaluation::no(type_, "InvalidConfiguration", problem),
         None => Evaluation::yes(type_),
     }
 }

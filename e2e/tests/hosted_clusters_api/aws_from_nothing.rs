@@ -11,14 +11,13 @@ use testbed::payload::REGION;
 use testbed::testbed::Testbed;
 use tokio::process::Command;
 
+use crate::hosted_clusters_api::bastion;
 use crate::hosted_clusters_api::cluster::{HOSTED_CLUSTERS, NODE_POOLS};
 use crate::hosted_clusters_api::command::{BINARY_VARIABLE, done};
 use crate::hosted_clusters_api::fixture::{Fixture, NAMESPACE};
 
 const NAME: &str = "cloudy";
-const INFRA_ID: &str = "cloudy-x1";
-/// A public key (Ed25519) in the encoding of SSH.
-const KEY: &str = "AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
+pub(crate) const INFRA_ID: &str = "cloudy-x1";
 
 /// The fake of AWS, and the program.
 struct Scene<'a> {
@@ -67,7 +66,7 @@ pub(crate) async fn runs(testbed: &Testbed, fixture: &Fixture, kubeconfig: &Path
         only.with_context(|| format!("the cluster was {access}"))?;
     }
     scene.infrastructure().await?;
-    scene.bastion().await?;
+    bastion::comes_and_goes(&scene.program, &scene.cloud, testbed.path()).await?;
     scene.infrastructure_is_destroyed().await?;
     let only = scene.cloud.has_only(&before).await;
     only.context("there was no cluster")
@@ -167,17 +166,6 @@ impl Scene<'_> {
         let said = done(&mut logs, kubeconfig).await?;
         ensure!(said.contains("has no running instances"), "{said}");
         Ok(())
-    }
-
-    /// What a bastion would need is found, and a destruction finds nothing. No instance is made: it would be listed afterwards.
-    async fn bastion(&self) -> Result<()> {
-        let key = self.work_dir.join("bastion.pub");
-        std::fs::write(&key, format!("ssh-ed25519 {KEY} user@example.com\n"))?;
-        let owner = ["bastion", "aws", "--infra-id", INFRA_ID, "--region", REGION];
-        let mut create = self.command(&[&["create"][..], &owner[..]].concat());
-        create.args(["--ssh-from", "192.0.2.0/24", "--dry-run"]);
-        succeeds(create.arg("--ssh-key-file").arg(&key)).await?;
-        succeeds(&mut self.command(&[&["destroy"][..], &owner[..]].concat())).await
     }
 
     /// Destroys the roles and the network, each twice: the second time, they do not exist.

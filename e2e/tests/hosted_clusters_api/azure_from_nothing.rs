@@ -16,6 +16,10 @@ const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000001";
 const TENANT: &str = "00000000-0000-0000-0000-000000000002";
 const CLIENT: &str = "00000000-0000-0000-0000-000000000003";
 const LOGIN: &str = "login.microsoftonline.com";
+/// The services of a subscription.
+pub(crate) const HOSTS: [&str; 3] = [MANAGEMENT, GRAPH, LOGIN];
+/// The resource group with the public DNS zone.
+pub(crate) const ZONES: &str = "zones";
 /// What the HostedCluster names of the infrastructure.
 const FIELDS: [&str; 5] = [
     "/spec/dns/publicZoneID",
@@ -28,16 +32,9 @@ const FIELDS: [&str; 5] = [
 /// Creates resource groups, network, identities, roles and cluster, and destroys them.
 pub(crate) async fn runs(testbed: &Testbed, fixture: &Fixture, kubeconfig: &Path) -> Result<()> {
     let directory = testbed.path().join("azure");
-    let hosts = [MANAGEMENT, GRAPH, LOGIN];
-    let proxy = CloudProxy::start(&directory, &hosts, subscription()).await?;
+    let proxy = CloudProxy::start(&directory, &HOSTS, subscription()).await?;
     let credentials = directory.join("credentials.json");
-    let text = json!({
-        "subscriptionId": SUBSCRIPTION,
-        "tenantId": TENANT,
-        "clientId": CLIENT,
-        "clientSecret": "s3cret",
-    });
-    write(&credentials, &text.to_string())?;
+    write_credentials(&credentials)?;
     let key = Authority::create(&directory.join("issuer"))?.signing_key("tokens")?;
     let (credentials, key) = (
         credentials.display().to_string(),
@@ -69,8 +66,20 @@ fn fits(cluster: &Value, there: &[String]) -> Result<()> {
     names_what_is_there(cluster, &FIELDS, there)
 }
 
-fn subscription() -> Azure {
-    let group = format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/zones");
+/// Writes the credentials of an application, as `hcp` reads them.
+pub(crate) fn write_credentials(path: &Path) -> Result<()> {
+    let text = json!({
+        "subscriptionId": SUBSCRIPTION,
+        "tenantId": TENANT,
+        "clientId": CLIENT,
+        "clientSecret": "s3cret",
+    });
+    write(path, &text.to_string())
+}
+
+/// A subscription with a public DNS zone.
+pub(crate) fn subscription() -> Azure {
+    let group = format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/{ZONES}");
     let zone = format!("{group}/providers/Microsoft.Network/dnszones/example.com");
     Azure::default()
         .with(&group, json!({ "location": "eastus" }))

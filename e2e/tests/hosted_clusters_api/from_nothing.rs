@@ -2,11 +2,10 @@
 //! the cloud. `hcp` is killed once during each, and run again.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use testbed::calls::Hold;
 use testbed::cargo::Program;
 use testbed::cloud_proxy::CloudProxy;
 use testbed::testbed::Testbed;
@@ -15,9 +14,6 @@ use tokio::process::Command;
 use crate::hosted_clusters_api::cluster::{HOSTED_CLUSTERS, NODE_POOLS, SECRETS};
 use crate::hosted_clusters_api::command::{BINARY_VARIABLE, done};
 use crate::hosted_clusters_api::fixture::NAMESPACE;
-
-/// How long `hcp` may take to the call at which it is killed.
-const WITHIN: Duration = Duration::from_mins(1);
 
 /// A cloud, and how `hcp` is run for it.
 pub(crate) struct Scenario {
@@ -168,27 +164,10 @@ impl Run<'_> {
 
     /// Runs a command that is killed when the cloud has received a write.
     async fn is_killed(&self, mut command: Command, write: usize) -> Result<()> {
-        let proxy = &self.scenario.proxy;
-        proxy.hold_at(write);
-        command
-            .arg("--kubeconfig")
-            .arg(self.kubeconfig)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true);
-        let running = command.spawn()?.wait_with_output();
-        tokio::select! {
-            ended = running => {
-                let output = ended?;
-                let said = String::from_utf8_lossy(&output.stderr).into_owned();
-                bail!("it ended before write {write} ({}): {said}", output.status);
-            }
-            held = proxy.held() => held?,
-            () = tokio::time::sleep(WITHIN) => bail!("it did not come to write {write}"),
-        }
-        proxy.release();
-        Ok(())
+        command.arg("--kubeconfig").arg(self.kubeconfig);
+        let calls = self.scenario.proxy.calls();
+        let killed = calls.kill_at(&mut command, Hold::AfterWrite(write)).await;
+        killed.map(drop)
     }
 
     fn create(&self, infra_id: &str) -> Command {

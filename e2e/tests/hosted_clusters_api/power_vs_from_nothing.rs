@@ -12,9 +12,10 @@ use testbed::testbed::Testbed;
 use crate::hosted_clusters_api::fixture::Fixture;
 use crate::hosted_clusters_api::from_nothing::{Scenario, names_what_is_there, words};
 
-const GROUP: &str = "group";
+/// The resource group.
+pub(crate) const GROUP: &str = "group";
 /// The services in the default region.
-const HOSTS: [&str; 8] = [
+pub(crate) const HOSTS: [&str; 8] = [
     "iam.cloud.ibm.com",
     "resource-controller.cloud.ibm.com",
     "api.cis.cloud.ibm.com",
@@ -33,13 +34,12 @@ const FIELDS: [&str; 2] = [
 /// Creates workspace, network, API keys and cluster, and destroys them.
 pub(crate) async fn runs(testbed: &Testbed, fixture: &Fixture, kubeconfig: &Path) -> Result<()> {
     let directory = testbed.path().join("ibm-cloud");
-    let account = IbmCloud::with_zone(GROUP, "example.com");
-    let proxy = CloudProxy::start(&directory, &HOSTS, account).await?;
+    let proxy = CloudProxy::start(&directory, &HOSTS, account()).await?;
     let scenario = Scenario {
         platform: "powervs",
         name: "frame",
         proxy,
-        variables: vec![("IBMCLOUD_API_KEY", "key-of-the-user".to_owned())],
+        variables: variables(),
         create: words(&["--resource-group", GROUP]),
         destroy: Vec::new(),
         killed_at: [6, 4],
@@ -47,6 +47,16 @@ pub(crate) async fn runs(testbed: &Testbed, fixture: &Fixture, kubeconfig: &Path
     scenario
         .runs(testbed, &fixture.release, kubeconfig, fits)
         .await
+}
+
+/// An account with a resource group and a zone.
+pub(crate) fn account() -> IbmCloud {
+    IbmCloud::with_zone(GROUP, "example.com")
+}
+
+/// Credentials, as `hcp` reads them.
+pub(crate) fn variables() -> Vec<(&'static str, String)> {
+    vec![("IBMCLOUD_API_KEY", "key-of-the-user".to_owned())]
 }
 
 /// The cluster names what was created, and each component has an API key that exists.

@@ -22,7 +22,7 @@ use crate::hosted_clusters_api::from_zero::Ec2;
 use crate::hosted_clusters_api::{
     adopted, agents_shared, auto_node, aws_from_nothing, azure, azure_from_nothing, command,
     control_plane, from_zero, old_releases, other_platforms, pool, power_vs, power_vs_from_nothing,
-    private_aws, refusals, unreadable, virtual_machines,
+    private_aws, refusals, release_stream, unreadable, virtual_machines,
 };
 
 /// How long nothing may be written.
@@ -150,6 +150,11 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
         .step("hcp creates a cluster and destroys it");
     let (_user, kubeconfig) = testbed.superuser(NAMESPACE, "user").await?;
     command::runs(testbed, &fixture, &kubeconfig).await?;
+    step.done();
+    let step = testbed
+        .progress
+        .step("hcp chooses the newest supported release of a stream");
+    release_stream::is_chosen(testbed, &fixture, &kubeconfig).await?;
     step.done();
     let step = testbed
         .progress

@@ -12,9 +12,11 @@ use testbed::testbed::Testbed;
 use crate::hosted_clusters_api::from_nothing::{Scenario, names_what_is_there, words};
 use crate::hosted_clusters_preview::fixture::{Fixture, REGION};
 
-const PROJECT: &str = "project-1";
+/// The ID of the project.
+pub(crate) const PROJECT: &str = "project-1";
 const NUMBER: &str = "123456789012";
-const HOSTS: [&str; 4] = [
+/// The services of a project.
+pub(crate) const HOSTS: [&str; 4] = [
     "compute.googleapis.com",
     "iam.googleapis.com",
     "cloudresourcemanager.googleapis.com",
@@ -33,19 +35,11 @@ pub(crate) async fn runs(testbed: &Testbed, fixture: &Fixture, kubeconfig: &Path
     let directory = testbed.path().join("google-cloud");
     let proxy = CloudProxy::start(&directory, &HOSTS, project()).await?;
     let credentials = directory.join("credentials.json");
-    let text = json!({
-        "type": "authorized_user",
-        "client_id": "client",
-        "client_secret": "s3cret",
-        "refresh_token": "s3cret",
-    });
-    write(&credentials, &text.to_string())?;
-    let credentials = credentials.display().to_string();
     let scenario = Scenario {
         platform: "gcp",
         name: "green",
         proxy,
-        variables: vec![("GOOGLE_APPLICATION_CREDENTIALS", credentials)],
+        variables: variables(&credentials)?,
         create: words(&["--project", PROJECT, "--region", REGION]),
         destroy: Vec::new(),
         killed_at: [4, 4],
@@ -67,7 +61,21 @@ fn fits(cluster: &Value, there: &[String]) -> Result<()> {
     Ok(())
 }
 
-fn project() -> GoogleCloud {
+/// Writes credentials of a user, and gives the variables by which `hcp` finds them.
+pub(crate) fn variables(path: &Path) -> Result<Vec<(&'static str, String)>> {
+    let text = json!({
+        "type": "authorized_user",
+        "client_id": "client",
+        "client_secret": "s3cret",
+        "refresh_token": "s3cret",
+    });
+    write(path, &text.to_string())?;
+    let path = path.display().to_string();
+    Ok(vec![("GOOGLE_APPLICATION_CREDENTIALS", path)])
+}
+
+/// A project with a network of others.
+pub(crate) fn project() -> GoogleCloud {
     let mut cloud = GoogleCloud::new(PROJECT, NUMBER);
     let network = json!({ "description": "Default network for the project" });
     cloud.compute.insert("global/networks/default", network);

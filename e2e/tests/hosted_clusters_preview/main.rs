@@ -6,9 +6,9 @@
 //! removed by the test. What `hcp` creates and destroys on Google Cloud is in a fake.
 
 mod etcd_backup;
-mod fixture;
+pub(crate) mod fixture;
 mod google_cloud;
-mod google_cloud_from_nothing;
+pub(crate) mod google_cloud_from_nothing;
 mod ibm_cloud;
 mod openstack;
 mod pools;

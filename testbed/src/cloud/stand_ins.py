@@ -18,6 +18,10 @@ fails. EC2 has nothing to say about most instance types.
 
 CreateLoadBalancer, for classic load balancers: moto's have no health check. That of AWS is there from the beginning; the AWS
 cloud controller manager reads it, and panics if there is none.
+
+DeleteKeyPair: moto deletes by name only, and does nothing for an identifier.
+
+CreateDhcpOptions: moto ignores tags. A program that is killed before it adds them would not find the options again.
 """
 
 import sys
@@ -28,6 +32,8 @@ from moto.ec2.models.instances import Instance
 from moto.ec2.models.nat_gateways import NatGatewayBackend
 from moto.ec2.responses import EC2Response
 from moto.elb.models import FakeHealthCheck, LoadBalancer
+from moto.ec2.responses.dhcp_options import DHCPOptions
+from moto.ec2.responses.key_pairs import KeyPairs
 from moto.iam.responses import IamResponse
 from moto.server import main
 
@@ -150,6 +156,28 @@ def make_load_balancer_with_health_check(balancer, *rest, **more):
     )
 
 
+def delete_key_pair(response):
+    """As moto's, also by identifier. What does not exist is deleted with success, as in EC2."""
+    pairs = response.ec2_backend.key_pairs
+    asked = {response._get_param("KeyName"), response._get_param("KeyPairId")} - {None}
+    deleted = [pair for pair in pairs.values() if asked & {pair.key_name, pair.id}]
+    for pair in deleted:
+        del pairs[pair.key_name]
+    return ActionResult({"Return": True, "KeyPairId": deleted[0].id if deleted else None})
+
+
+create_dhcp_options = DHCPOptions.create_dhcp_options
+
+
+def create_dhcp_options_with_tags(response):
+    result = create_dhcp_options(response)
+    tags = response._parse_tag_specification("dhcp-options").get("dhcp-options", {})
+    result.result["DhcpOptions"].add_tags(tags)
+    return result
+
+
+DHCPOptions.create_dhcp_options = create_dhcp_options_with_tags
+KeyPairs.delete_key_pair = delete_key_pair
 NatGatewayBackend.delete_nat_gateway = delete_nat_gateway_and_its_interface
 Instance.prep_nics = prep_nics_that_end_with_it
 Instance.security_groups = property(security_groups, set_security_groups)

@@ -13,10 +13,8 @@ use api::hypershift::v1beta1::secret_encryption::azure::{
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use control_plane_component::azure::certificate;
 use serde_json::json;
-use support::azure::{self, AuthType, Cloud, Source};
-use support::azure_resources::name_of;
+use support::azure::{Cloud, Source};
 use support::rest::{Calls, Client, Error, Request};
 use tokio::time::timeout;
 
@@ -137,19 +135,8 @@ fn source(
     kms: &AzureKmsSpec,
     cloud: Cloud,
 ) -> Result<Source, String> {
-    let path = certificate(identity).map_err(|error| error.to_string())?;
-    let file = Path::new(CERTIFICATES).join(name_of(&path));
-    // Without content, the identity would be that of the machine.
-    let content = std::fs::read(&file)
-        .map_err(|error| format!("failed to read {}: {error}", file.display()))?;
-    if content.trim_ascii().is_empty() {
-        return Err(format!("{} is empty", file.display()));
-    }
     let scope = format!("https://{}/.default", domain(kms, cloud));
-    let authority = cloud.endpoints().authority;
-    let variable = |name: &str| (name == "AZURE_AUTHORITY_HOST").then(|| authority.to_owned());
-    let source = azure::source(Some(&file), AuthType::ManagedIdentity, &scope, &variable);
-    source.map_err(|error| error.to_string())
+    super::source(CERTIFICATES, identity, &scope, cloud)
 }
 
 async fn encrypt(calls: &impl Calls, request: &Request) -> Found {

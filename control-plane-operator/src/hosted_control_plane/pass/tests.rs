@@ -58,6 +58,7 @@ fn pass<'a>(operator: &'a Operator, cache: &'a Cache) -> Pass<'a> {
         writer: ObjectWriter::new(operator.client.clone(), "test", NAMESPACE),
         reader: Reader::new(operator.releases.clone()),
         discovery: Box::leak(Box::default()),
+        network: Box::leak(Box::default()),
         settled: Settled::default(),
         skip_reason: None,
     }

@@ -281,7 +281,7 @@ fn served_groups(facts: &Facts) -> Vec<String> {
 
 fn control_plane_operator(facts: &Facts, settings: &Settings) -> Component {
     let environment = environment(facts, settings);
-    let certificate = azure::infrastructure::key_certificate(facts);
+    let certificates = azure::infrastructure::operator_certificates(facts);
     let manifests = assets!("control-plane-operator": "deployment.yaml", "rolebinding.yaml", "serviceaccount.yaml");
     let component = Component::new(names::CONTROL_PLANE_OPERATOR, manifests).management_api();
     component.adapt(move |_, workload| {
@@ -290,7 +290,7 @@ fn control_plane_operator(facts: &Facts, settings: &Settings) -> Component {
                 return;
             };
             crate::platform::add(&mut container.env, environment.clone());
-            if let Some((volume, mount)) = &certificate {
+            for (volume, mount) in &certificates {
                 crate::platform::add(&mut container.volume_mounts, json!([mount]));
                 crate::platform::add(&mut pod.volumes, json!([volume]));
             }

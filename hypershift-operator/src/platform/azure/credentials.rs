@@ -26,7 +26,7 @@ const NETWORK: &str = "cloud-network-config-controller-creds";
 /// The Secret with the configuration of the plugin that encrypts Secrets, and its key.
 const ENCRYPTION: (&str, &str) = ("azure-kms-config", "cloud.conf");
 /// The certificate of the control-plane-operator.
-const OPERATOR_CLASS: &str = "managed-azure-cpo";
+pub(super) const OPERATOR_CLASS: &str = "managed-azure-cpo";
 /// The certificate of the plugin that encrypts Secrets.
 pub(super) const ENCRYPTION_CLASS: &str = "managed-azure-kms";
 /// The certificate of Cluster API's controllers.

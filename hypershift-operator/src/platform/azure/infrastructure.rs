@@ -30,6 +30,8 @@ const ARGUMENTS: [&str; 4] = [
 const REQUESTS: [(&str, &str); 2] = [("cpu", "10m"), ("memory", "10Mi")];
 /// The volume with the certificate of their managed identity.
 const CERTIFICATE: &str = "nodepool-management-cert";
+/// The volume with the certificate of the control-plane-operator's own managed identity.
+const OPERATOR_CERTIFICATE: &str = "cpo-cert";
 /// The volume with the certificate of the managed identity that uses the key for Secrets, and where the
 /// control-plane-operator has it, which tests the key.
 const KEY_CERTIFICATE: (&str, &str) = ("kms-cert", "/mnt/kms");
@@ -54,16 +56,24 @@ pub(crate) fn mounts_certificates(facts: &Facts) -> bool {
     azure.is_some_and(identity::uses_managed) && facts.cloud.azure_key_vault_client_id.is_some()
 }
 
-/// The volume for the control-plane-operator with the certificate of the identity that uses the key for Secrets, and its
-/// mount.
-pub(crate) fn key_certificate(facts: &Facts) -> Option<(Value, Value)> {
-    let is_managed = credentials::kms(facts)?.kms.is_some();
-    (is_managed && mounts_certificates(facts)).then(|| {
+/// Volumes for the control-plane-operator with certificates of managed identities, and their mounts: its own one, with which it
+/// looks at the network, and that of the identity that uses the key for Secrets.
+pub(crate) fn operator_certificates(facts: &Facts) -> Vec<(Value, Value)> {
+    if !mounts_certificates(facts) {
+        return Vec::new();
+    }
+    let own = (
+        certificate_volume(OPERATOR_CERTIFICATE, credentials::OPERATOR_CLASS),
+        certificate_mount(OPERATOR_CERTIFICATE),
+    );
+    let has_key = credentials::kms(facts).is_some_and(|kms| kms.kms.is_some());
+    let key = has_key.then(|| {
         let (name, path) = KEY_CERTIFICATE;
         let volume = certificate_volume(name, credentials::ENCRYPTION_CLASS);
         let mount = json!({ "name": name, "mountPath": path, "readOnly": true });
         (volume, mount)
-    })
+    });
+    [Some(own), key].into_iter().flatten().collect()
 }
 
 // === impl Azure ===

@@ -230,18 +230,30 @@ fn encrypt(facts: &mut Facts, is_managed: bool) {
 }
 
 #[test]
-fn the_certificate_for_the_key_is_mounted_with_managed_identities() {
+fn certificates_of_the_operator_are_mounted_with_managed_identities() {
+    let mounted = |facts: &Facts| {
+        let all = operator_certificates(facts).into_iter();
+        let all = all.map(|(volume, mount)| {
+            let class = &volume["csi"]["volumeAttributes"]["secretProviderClass"];
+            assert_eq!(volume["name"], mount["name"]);
+            [class, &mount["mountPath"]].map(|it| it.as_str().unwrap_or_default().to_owned())
+        });
+        all.collect::<Vec<_>>()
+    };
+    let own = ["managed-azure-cpo", "/mnt/certs"].map(str::to_owned);
+    let key = ["managed-azure-kms", "/mnt/kms"].map(str::to_owned);
     for is_managed in [true, false] {
         let mut facts = facts(is_managed);
-        assert_eq!(key_certificate(&facts), None);
+        let mut expected = vec![own.clone(), key.clone()];
+        expected.retain(|_| is_managed);
         encrypt(&mut facts, is_managed);
-        let found = key_certificate(&facts);
-        assert_eq!(found.is_some(), is_managed);
-        if let Some((volume, mount)) = found {
-            let attributes = &volume["csi"]["volumeAttributes"];
-            assert_eq!(attributes["secretProviderClass"], "managed-azure-kms");
-            assert_eq!(mount["mountPath"], "/mnt/kms");
-        }
+        assert_eq!(mounted(&facts), expected);
+        facts.cluster.spec.secret_encryption = None;
+        expected.truncate(1);
+        assert_eq!(mounted(&facts), expected);
+        // Only the operator of a managed service has an identity for key vaults.
+        facts.cloud.azure_key_vault_client_id = None;
+        assert!(mounted(&facts).is_empty());
     }
 }
 
