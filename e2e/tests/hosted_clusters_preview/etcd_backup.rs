@@ -9,7 +9,7 @@ use testbed::conditions::find;
 use testbed::operator::{self, SOON};
 use testbed::wait;
 
-use crate::hosted_clusters_api::cluster::{Cluster, POLICIES, ROLES, SECRETS};
+use crate::hosted_clusters_api::cluster::{Cluster, POLICIES, ROLES};
 use crate::hosted_clusters_api::fixture::NAMESPACE;
 
 const BACKUPS: Resource<'_> = Resource::new("hypershift.openshift.io/v1beta1", "hcpetcdbackups");

@@ -230,7 +230,7 @@ impl Controller<'_> {
 
     /// Writes the URL to the HostedCluster, if the HostedCluster is still as it was read.
     async fn record_url(&self, cluster: &Cluster, url: &str) -> Result<(), Error> {
-        let hosted = &cluster.cluster;
+        let hosted = &cluster.hosted;
         let before = hosted.status.as_ref();
         let before = before.and_then(|it| it.last_successful_etcd_backup_url.as_deref());
         if before == Some(url) {

@@ -31,7 +31,7 @@ pub(super) async fn images(
     cluster: &Cluster,
     ctx: &Context,
 ) -> Result<Result<Images, NoImages>, Error> {
-    let spec = &cluster.cluster.spec;
+    let spec = &cluster.hosted.spec;
     let (namespace, name) = (&cluster.id.namespace, &spec.pull_secret.name);
     let secret = ctx.get::<Secret>(namespace, name).await?;
     let json = secret
@@ -60,7 +60,7 @@ async fn of_release(
     pull_secret: &PullSecret,
     ctx: &Context,
 ) -> Result<Images, NoImages> {
-    let hosted = &cluster.cluster;
+    let hosted = &cluster.hosted;
     let mirrors = Mirrors::of(&hosted.spec.image_content_sources);
     let releases = ctx.releases.for_tenant(&cluster.id.namespace);
     let releases = releases.with_mirrors(&mirrors);
@@ -88,7 +88,7 @@ async fn of_operator(
     ctx: &Context,
 ) -> Result<String, NoImages> {
     let question = Question {
-        cluster: &cluster.cluster,
+        cluster: &cluster.hosted,
         capi_types: cluster.types,
         release: Some(release),
         images: &ctx.images.operator,

@@ -47,7 +47,7 @@ pub(super) struct Cluster {
     /// The user of the pods there, if the management cluster does not choose one.
     pub(super) user: Option<i64>,
     pub(super) object: DynamicObject,
-    pub(super) cluster: HostedCluster,
+    pub(super) hosted: HostedCluster,
     pub(super) types: CapiTypes,
     _pass: Pass,
 }
@@ -100,7 +100,7 @@ pub(super) async fn owner(namespace: &str, ctx: &Context) -> Result<Owner, Error
         namespace: proof,
         user: found.as_ref().and_then(user),
         object,
-        cluster,
+        hosted,
         types,
         _pass: pass,
         id,
@@ -194,7 +194,7 @@ pub(super) async fn backup(
 }
 
 async fn etcd(cluster: &Cluster, ctx: &Context) -> Result<Etcd, Error> {
-    if cluster.cluster.spec.etcd.management_type == EtcdManagementType::Unmanaged {
+    if cluster.hosted.spec.etcd.management_type == EtcdManagementType::Unmanaged {
         return Ok(Etcd::Unmanaged);
     }
     let found = ctx.get::<StatefulSet>(&cluster.namespace, ETCD).await?;
