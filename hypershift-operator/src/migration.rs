@@ -26,6 +26,7 @@ mod failure;
 mod handover;
 mod health;
 mod hooks;
+mod leftovers;
 mod metrics;
 mod observe;
 mod permissions;

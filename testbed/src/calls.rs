@@ -87,7 +87,7 @@ impl CallGate {
                 let said = String::from_utf8_lossy(&said);
                 bail!("it ended before the call, {hold:?} ({status}): {said}");
             }
-            held = self.held() => held?,
+            reached = self.held() => reached?,
             () = tokio::time::sleep(WITHIN) => bail!("it did not come to the call, {hold:?}"),
         }
         child.kill().await.context("cannot kill the program")?;

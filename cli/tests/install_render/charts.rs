@@ -122,7 +122,7 @@ fn a_chart_has_the_same_objects() {
         assert!(made.contains(&object), "{object}");
     }
     let secret = directory.join("templates/secret-pull-secret.yaml");
-    let mode = fs::metadata(secret).expect("it is there").permissions();
-    let mode = std::os::unix::fs::PermissionsExt::mode(&mode);
-    assert_eq!(mode & 0o077, 0, "others can read the Secret");
+    let permissions = fs::metadata(secret).expect("it is there").permissions();
+    let bits = std::os::unix::fs::PermissionsExt::mode(&permissions);
+    assert_eq!(bits & 0o077, 0, "others can read the Secret");
 }

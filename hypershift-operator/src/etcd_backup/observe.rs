@@ -95,7 +95,7 @@ pub(super) async fn owner(namespace: &str, ctx: &Context) -> Result<Owner, Error
     let Some(types) = ctx.reconciled_types(&object, &owned).await? else {
         return Ok(Owner::Other);
     };
-    let cluster = typed(&object, "HostedCluster")?;
+    let hosted = typed(&object, "HostedCluster")?;
     Ok(Owner::Cluster(Box::new(Cluster {
         namespace: proof,
         user: found.as_ref().and_then(user),

@@ -15,6 +15,7 @@ use tokio::time::{Duration, Instant, sleep};
 
 use super::candidate::Candidate;
 use super::driver::{self, Ended};
+use super::leftovers::{self, Activity};
 use super::queue::{Choice, choose};
 use super::settings::{Known, Switch};
 use super::{Metrics, StateCounts};
@@ -103,8 +104,32 @@ pub(crate) async fn run(ctx: &Context, migrations: &Migrations, mut drain: Drain
     let mut known = None;
     let mut running = FuturesUnordered::new();
     let mut under_way = HashSet::new();
+    // A former leader may have left some.
+    let mut may_have_leftovers = true;
     loop {
         let members = Arc::clone(&candidates.borrow_and_update());
+        if may_have_leftovers && !members.is_empty() {
+            let activity = |id: &Id| {
+                if under_way.contains(id) {
+                    Activity::Migrating
+                } else if resting.contains(id) {
+                    Activity::Resting
+                } else {
+                    Activity::Nothing
+                }
+            };
+            let revoked = async {
+                let revoked = leftovers::revoke(ctx, &members, activity).await;
+                revoked.inspect_err(|error| {
+                    tracing::warn!(
+                        error = chain(error),
+                        "Failed to revoke permissions that a migration left behind"
+                    );
+                })
+            };
+            let revoked = ctx.controllers.pass("migration", DEADLINE, revoked).await;
+            may_have_leftovers = revoked.unwrap_or(true);
+        }
         let chosen = async {
             let chosen = chosen(ctx, migrations, &members, &under_way, &resting, &mut known).await;
             chosen.inspect_err(log)
@@ -127,6 +152,7 @@ pub(crate) async fn run(ctx: &Context, migrations: &Migrations, mut drain: Drain
             () = drain.begun() => break,
             Some((id, ended)) = running.next() => {
                 under_way.remove(&id);
+                may_have_leftovers |= matches!(ended, Ended::Interrupted);
                 resting.ended(id, &ended);
             }
             changed = candidates.changed() => {

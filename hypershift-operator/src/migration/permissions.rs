@@ -21,7 +21,7 @@ use crate::handover::FIELD_MANAGER;
 use support::apply::Applier;
 
 /// Name of the Role and of its binding. The operator may bind Roles of this name only.
-const NAME: &str = "private-capi-migration";
+pub(super) const NAME: &str = "private-capi-migration";
 /// How often the permissions are checked, and the interval between checks.
 const CHECKS: usize = 50;
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);

@@ -146,9 +146,8 @@ impl<C: Calls> Accounts<'_, C> {
         principals.dedup();
         let zones = self.zones().shared_role(SharedRole::Zones, &principals);
         let zones = zones.await?;
-        let endpoints = self
-            .vpc()
-            .shared_role(SharedRole::Endpoints, &[control_plane]);
+        let principals = [control_plane];
+        let endpoints = self.vpc().shared_role(SharedRole::Endpoints, &principals);
         let endpoints = endpoints.await?;
         for (plan, _) in made {
             let assumed = if plan.is_of_control_plane() {

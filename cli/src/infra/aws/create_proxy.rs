@@ -134,7 +134,7 @@ impl<C: Calls> Executor<'_, C> {
             .with("InstanceId", id)
             .with("Latest", "true");
         let mut passed = Duration::ZERO;
-        let mut step = self
+        let step = self
             .display
             .step(&format!("waiting for the certificates of proxy {id}"));
         loop {

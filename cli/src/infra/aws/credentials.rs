@@ -175,7 +175,7 @@ mod tests {
         };
         let key = |source: Source| match source {
             Source::Static(credentials) => credentials.access_key,
-            Source::WebIdentity { role, .. } => role,
+            Source::WebIdentity { role, .. } | Source::Instance { role, .. } => role,
         };
         let cluster = CredentialArgs {
             aws_creds: Some(file("CLUSTER")),

@@ -193,12 +193,12 @@ mod tests {
         serde_json::from_value(azure).unwrap()
     }
 
-    fn found(location: &str) -> Result<Response, Error> {
-        Ok(Response {
+    fn found(location: &str) -> Response {
+        Response {
             status: 200,
             headers: BTreeMap::new(),
             body: json!({ "location": location }),
-        })
+        }
     }
 
     fn refused(status: u16, code: &str) -> Result<Response, Error> {
@@ -261,17 +261,25 @@ mod tests {
         for (name, responses, expected) in [
             (
                 "one region",
-                vec![found("eastus"), found("East US"), found("EastUS")],
+                vec![
+                    Ok(found("eastus")),
+                    Ok(found("East US")),
+                    Ok(found("EastUS")),
+                ],
                 "Same",
             ),
             (
                 "two regions",
-                vec![found("eastus"), found("eastus"), found("westus")],
+                vec![
+                    Ok(found("eastus")),
+                    Ok(found("eastus")),
+                    Ok(found("westus")),
+                ],
                 "(vnetID in eastus, securityGroupID in eastus, resourceGroup in westus)",
             ),
             (
                 "forbidden",
-                vec![found("eastus"), refused(403, "AuthorizationFailed")],
+                vec![Ok(found("eastus")), refused(403, "AuthorizationFailed")],
                 forbidden,
             ),
             ("absent", vec![refused(404, "")], "vnetID (404)"),

@@ -162,7 +162,7 @@ fn what_is_created_has_the_name_of_the_infrastructure() {
     let Cluster::Gcp(of) = long_named(&line) else {
         panic!("another platform was parsed");
     };
-    let (options, _) = resolve(&of, Program::Hcp).unwrap();
+    let (options, _) = resolve(&of.common, &of.platform, Program::Hcp).unwrap();
     assert!(
         options.infra_id.starts_with("a-long-"),
         "{}",

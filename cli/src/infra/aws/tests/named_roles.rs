@@ -150,6 +150,7 @@ fn permission(call: &Call) -> String {
         Service::Ec2 => "ec2",
         Service::Elb | Service::ElbV2 => "elasticloadbalancing",
         Service::Iam => "iam",
+        Service::Ram => "ram",
         Service::Route53 => "route53",
         Service::S3 => "s3",
         Service::Sts => "sts",
