@@ -72,7 +72,12 @@ pub(crate) struct ProxyArgs {
     enable_secure_proxy: bool,
 
     /// VPC endpoint service of a proxy on port 3128 that --enable-proxy uses [default: a proxy is created]
-    #[arg(long, value_name = "NAME", requires = "enable_proxy", conflicts_with = "enable_secure_proxy")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "enable_proxy",
+        conflicts_with = "enable_secure_proxy"
+    )]
     proxy_vpc_endpoint_service_name: Option<String>,
 }
 
