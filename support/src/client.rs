@@ -35,7 +35,9 @@ const KEEPALIVE_TIME: Duration = Duration::from_secs(10);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 /// Probes without an answer that close a connection.
 const KEEPALIVE_RETRIES: u32 = 3;
-/// How long sent bytes may stay unacknowledged. Without it, the kernel retransmits for a quarter of an hour.
+/// How long sent bytes may stay unacknowledged. Without it, the kernel retransmits for a quarter of an hour. Only Linux has
+/// this setting.
+#[cfg(target_os = "linux")]
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The service of a client before layers are added.
@@ -184,6 +186,7 @@ fn tcp_connector() -> HttpConnector {
     connector.set_keepalive(Some(KEEPALIVE_TIME));
     connector.set_keepalive_interval(Some(KEEPALIVE_INTERVAL));
     connector.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
+    #[cfg(target_os = "linux")]
     connector.set_tcp_user_timeout(Some(TCP_USER_TIMEOUT));
     connector
 }
