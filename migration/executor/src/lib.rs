@@ -13,6 +13,10 @@
 mod calls;
 mod counts;
 mod facts;
+#[cfg_attr(
+    not(feature = "fault-injection"),
+    expect(dead_code, unreachable_pub, reason = "without the feature, nothing is injected")
+)]
 mod fault_injection;
 mod hooks;
 mod reading;
