@@ -15,7 +15,11 @@ mod counts;
 mod facts;
 #[cfg_attr(
     not(feature = "fault-injection"),
-    expect(dead_code, unreachable_pub, reason = "without the feature, nothing is injected")
+    expect(
+        dead_code,
+        unreachable_pub,
+        reason = "without the feature, nothing is injected"
+    )
 )]
 mod fault_injection;
 mod hooks;
