@@ -44,9 +44,14 @@ fn fail(error: &anyhow::Error) -> ExitCode {
         // The report has said it all.
         return ExitCode::from(UNWELL);
     }
-    eprintln!("error: {error}");
-    for cause in error.chain().skip(1) {
-        eprintln!("  because {cause}");
+    let mut last = error.to_string();
+    eprintln!("error: {last}");
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        // Wrappers often repeat their cause.
+        if !last.contains(&cause) {
+            eprintln!("  because {cause}");
+            last = cause;
+        }
     }
     if error.is::<Usage>() {
         return ExitCode::from(BAD_USAGE);
