@@ -105,7 +105,8 @@ struct Replaced<'a> {
     cluster: &'a Cluster<'a>,
     guest: &'a Guest,
     release: &'a Release,
-    /// The pool's machines before, and their nodes.
+    /// The pool's machines before, and the nodes that there were. A new node may have the address, and with it the name, of
+    /// one that is gone.
     machines: BTreeSet<String>,
     nodes: BTreeSet<String>,
 }
@@ -146,7 +147,7 @@ impl<'a> Replaced<'a> {
             cluster,
             guest,
             release,
-            nodes: machines.iter().map(node).map(str::to_owned).collect(),
+            nodes: guest.nodes().await?.iter().map(uid).collect(),
             machines: machines.iter().map(uid).collect(),
         })
     }
@@ -215,16 +216,17 @@ impl<'a> Replaced<'a> {
             "{} machines",
             machines.len()
         );
+        let nodes = self.guest.nodes().await?;
         for machine in &machines {
             ensure!(
                 !self.machines.contains(&uid(machine)),
                 "{machine} is an old one"
             );
-            ensure!(
-                !self.nodes.contains(node(machine)),
-                "{} is an old node",
-                node(machine)
-            );
+            let name = node(machine);
+            let mut nodes = nodes.iter();
+            let node = nodes.find(|it| it["metadata"]["name"] == name);
+            let node = node.with_context(|| format!("node {name} does not exist"))?;
+            ensure!(!self.nodes.contains(&uid(node)), "{name} is an old node");
         }
         let running = self.cluster.instances().await?.len();
         ensure!(running == machines.len() + 1, "{running} instances run");
