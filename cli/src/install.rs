@@ -7,6 +7,7 @@
 mod admin_rbac;
 mod args;
 mod aws_role;
+mod binding;
 pub(crate) mod cluster;
 mod cluster_policies;
 mod control_planes;

@@ -3,6 +3,7 @@
 use api::group::{self, CapiTypes};
 use serde_json::{Value, json};
 
+use super::binding;
 use super::kind::Kind;
 use super::object::Object;
 use super::options::Types;
@@ -63,11 +64,7 @@ pub(super) fn objects(namespace: &str, types: &Types) -> Vec<Object> {
         format!("{namespace}-client"),
         format!("{namespace}-readers"),
     );
-    let account = json!({
-        "kind": Kind::ServiceAccount.name(),
-        "namespace": namespace,
-        "name": CLIENT,
-    });
+    let account = binding::service_account(namespace, CLIENT);
     let manage = [rule(HYPERSHIFT, &["hostedclusters", "nodepools"], MANAGE)];
     let role = |name: &str, rules: &[Value]| {
         Object::new(
@@ -78,14 +75,7 @@ pub(super) fn objects(namespace: &str, types: &Types) -> Vec<Object> {
         )
     };
     let binding = |name: &str, subjects: &[Value]| {
-        let fields = json!({
-            "roleRef": {
-                "apiGroup": Kind::ClusterRole.resource().group,
-                "kind": Kind::ClusterRole.name(),
-                "name": name,
-            },
-            "subjects": subjects,
-        });
+        let fields = binding::binding(Kind::ClusterRole, name, subjects);
         Object::new(Kind::ClusterRoleBinding, namespace, name, fields)
     };
     vec![

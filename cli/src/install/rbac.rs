@@ -7,6 +7,7 @@ mod tests;
 use api::group::{self, CapiTypes, GroupTable};
 use serde_json::{Value, json};
 
+use super::binding;
 use super::kind::Kind;
 use super::object::Object;
 use super::workload::Operator;
@@ -217,18 +218,8 @@ fn binding(kind: Kind, namespace: &str, role: &str, operator: Operator) -> Objec
     } else {
         Kind::Role
     };
-    let fields = json!({
-        "roleRef": {
-            "apiGroup": role_kind.resource().group,
-            "kind": role_kind.name(),
-            "name": role,
-        },
-        "subjects": [{
-            "kind": Kind::ServiceAccount.name(),
-            "namespace": namespace,
-            "name": operator.name(),
-        }],
-    });
+    let account = binding::service_account(namespace, operator.name());
+    let fields = binding::binding(role_kind, role, &[account]);
     Object::new(kind, namespace, role, fields)
 }
 

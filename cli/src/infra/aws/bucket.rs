@@ -4,7 +4,7 @@ use anyhow::{Context as _, bail};
 use serde_json::json;
 use support::aws::{Error, domain};
 
-use super::call::{Call, Calls};
+use super::call::{Call, Calls, Tags};
 use super::destroy_network::Pass;
 use super::executor::Executor;
 use super::scope::tags;
@@ -12,10 +12,12 @@ use super::signing_key::SigningKey;
 use crate::Usage;
 
 /// The region whose buckets are created without naming it.
-pub(super) const FIRST_REGION: &str = "us-east-1";
+const FIRST_REGION: &str = "us-east-1";
 /// The end of the name of a bucket that is created for one infrastructure.
 const OWN_BUCKET: &str = "oidc";
 const REGISTRY: &str = "image-registry-";
+/// Responses about a bucket that has just been created.
+pub(super) const NEW_BUCKET: [&str; 2] = ["NoSuchBucket", "OperationAborted"];
 /// What a request says that is about a bucket that does not exist; the response of HEAD has no body.
 const ABSENT: [&str; 2] = ["NoSuchBucket", "404"];
 
@@ -89,25 +91,34 @@ impl<C: Calls> Executor<'_, C> {
             return Ok(());
         };
         let what = || format!("failed to create bucket {bucket}");
-        let named = |action| Call::s3(action).with("Bucket", bucket);
         if self.has_bucket(bucket).await.with_context(what)? {
             if !self.owns_bucket(bucket).await.with_context(what)? {
                 bail!("bucket {bucket} belongs to another cluster: choose another --infra-id");
             }
             self.say(&format!("bucket {bucket}: exists"));
         } else {
-            let region = self.scope.region.as_str();
-            let create = match region {
-                FIRST_REGION => named("CreateBucket"),
-                region => named("CreateBucket").with("LocationConstraint", region),
-            };
-            let done = ["BucketAlreadyOwnedByYou"];
-            self.settle(&create, &done, &["OperationAborted"])
-                .await
-                .with_context(what)?;
-            self.say(&format!("bucket {bucket}: created"));
+            self.create_bucket(bucket).await.with_context(what)?;
         }
-        let tags = named("PutBucketTagging").tags("Tag", &self.scope.tags(bucket));
+        let tags = self.scope.tags(bucket);
+        self.publish_bucket(bucket, &tags).await.with_context(what)
+    }
+
+    /// Creates a bucket in the region of the cluster.
+    pub(super) async fn create_bucket(&self, bucket: &str) -> anyhow::Result<()> {
+        let create = Call::s3("CreateBucket").with("Bucket", bucket);
+        let create = match self.scope.region.as_str() {
+            FIRST_REGION => create,
+            region => create.with("LocationConstraint", region),
+        };
+        let done = ["BucketAlreadyOwnedByYou"];
+        self.settle(&create, &done, &["OperationAborted"]).await?;
+        self.say(&format!("bucket {bucket}: created"));
+        Ok(())
+    }
+
+    /// Tags a bucket, and lets everybody read its objects. The tags come first, so that an interrupted run is recognized.
+    pub(super) async fn publish_bucket(&self, bucket: &str, tags: &Tags) -> anyhow::Result<()> {
+        let named = |action| Call::s3(action).with("Bucket", bucket);
         let policy = json!({
             "Version": "2012-10-17",
             "Statement": [{
@@ -117,11 +128,12 @@ impl<C: Calls> Executor<'_, C> {
                 "Resource": format!("arn:{}:s3:::{bucket}/*", self.scope.partition()),
             }],
         });
-        let policy = named("PutBucketPolicy").with("Policy", policy.to_string());
-        for call in [tags, named("DeletePublicAccessBlock"), policy] {
-            self.settle(&call, &[], &["NoSuchBucket", "OperationAborted"])
-                .await
-                .with_context(what)?;
+        for call in [
+            named("PutBucketTagging").tags("Tag", tags),
+            named("DeletePublicAccessBlock"),
+            named("PutBucketPolicy").with("Policy", policy.to_string()),
+        ] {
+            self.settle(&call, &[], &NEW_BUCKET).await?;
         }
         Ok(())
     }

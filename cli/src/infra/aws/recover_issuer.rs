@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use serde_json::json;
 use support::aws::Error;
 use support::aws::oidc::KEYS;
 
-use super::bucket::{FIRST_REGION, Store};
+use super::bucket::{NEW_BUCKET, Store};
 use super::call::{Call, Calls, Tags};
 use super::create_identity::CLIENTS;
 use super::executor::Executor;
@@ -23,7 +22,6 @@ const BUSY: [&str; 3] = ["ServiceUnavailable", "Throttling", "ConcurrentModifica
 /// How often the result is looked at, until it is complete, and the pause between two looks.
 const LOOKS: u32 = 10;
 const INTERVAL: Duration = Duration::from_secs(3);
-const NEW_BUCKET: [&str; 2] = ["NoSuchBucket", "OperationAborted"];
 
 /// What is asked for.
 #[derive(Debug)]
@@ -233,39 +231,15 @@ impl<C: Calls> Executor<'_, C> {
 
     /// Creates a bucket for several clusters. The settings of one that others have made are kept.
     async fn ensure_shared_bucket(&self, bucket: &str) -> anyhow::Result<()> {
-        let named = |action| Call::s3(action).with("Bucket", bucket);
         if self.has_bucket(bucket).await? {
             if !self.is_unfinished(bucket).await? {
                 return Ok(());
             }
         } else {
-            let create = match self.scope.region.as_str() {
-                FIRST_REGION => named("CreateBucket"),
-                region => named("CreateBucket").with("LocationConstraint", region),
-            };
-            let done = ["BucketAlreadyOwnedByYou"];
-            self.settle(&create, &done, &["OperationAborted"]).await?;
-            self.say(&format!("bucket {bucket}: created"));
+            self.create_bucket(bucket).await?;
         }
         let tag = Tags::from([(SHARED.to_owned(), "shared".to_owned())]);
-        let policy = json!({
-            "Version": "2012-10-17",
-            "Statement": [{
-                "Effect": "Allow",
-                "Principal": "*",
-                "Action": "s3:GetObject",
-                "Resource": format!("arn:{}:s3:::{bucket}/*", self.scope.partition()),
-            }],
-        });
-        for call in [
-            // First, so that an interrupted run is recognized.
-            named("PutBucketTagging").tags("Tag", &tag),
-            named("DeletePublicAccessBlock"),
-            named("PutBucketPolicy").with("Policy", policy.to_string()),
-        ] {
-            self.settle(&call, &[], &NEW_BUCKET).await?;
-        }
-        Ok(())
+        self.publish_bucket(bucket, &tag).await
     }
 
     /// Whether this command has created a bucket: it has our tag, or nothing at all.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{FLAGS, NAME, ROLE, Setup, Trust, names_ours};
 use crate::crds::parse;
+use crate::install::binding;
 use crate::install::kind::{Kind, text};
 use crate::install::monitoring;
 use crate::install::object::{Id, Object};
@@ -213,7 +214,7 @@ fn roles(setup: &Setup) -> anyhow::Result<Vec<Object>> {
         // Roles have no namespace, and a cluster may have several installations.
         let own = format!("{}-{name}", setup.namespace);
         objects.push(setup.object(Kind::ClusterRole, &own, rules));
-        objects.push(setup.object(kind, &own, binding(&own, &setup.namespace, NAME)));
+        objects.push(setup.object(kind, &own, bound(&own, &setup.namespace, NAME)));
     }
     Ok(objects)
 }
@@ -235,26 +236,16 @@ pub(crate) fn renewal(private: &Private, crds: &[Value]) -> Vec<Object> {
         "verbs": ["patch"],
     }] });
     let role = format!("{}-{ROLE}-renewal", setup.namespace);
-    let binding = binding(&role, &setup.namespace, Operator::New.name());
+    let binding = bound(&role, &setup.namespace, Operator::New.name());
     vec![
         setup.object(Kind::ClusterRole, &role, rules),
         setup.object(Kind::ClusterRoleBinding, &role, binding),
     ]
 }
 
-fn binding(role: &str, namespace: &str, account: &str) -> Value {
-    json!({
-        "roleRef": {
-            "apiGroup": Kind::ClusterRole.resource().group,
-            "kind": Kind::ClusterRole.name(),
-            "name": role,
-        },
-        "subjects": [{
-            "kind": Kind::ServiceAccount.name(),
-            "namespace": namespace,
-            "name": account,
-        }],
-    })
+fn bound(role: &str, namespace: &str, account: &str) -> Value {
+    let account = binding::service_account(namespace, account);
+    binding::binding(Kind::ClusterRole, role, &[account])
 }
 
 fn service_monitor(setup: &Setup) -> Object {

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Cloud, DIRECTORY, DnsSurroundings, ExternalDns, KEY, NAME, OWNER, VOLUME, refused};
 use crate::install::aws_role;
+use crate::install::binding;
 use crate::install::kind::Kind;
 use crate::install::object::Object;
 use crate::install::options::Options;
@@ -35,6 +36,7 @@ pub(in crate::install) fn objects(
     let namespace = &options.namespace;
     // Cluster-wide names carry the namespace, so that two installations do not share a role.
     let role = format!("{namespace}-{NAME}");
+    let account = binding::service_account(namespace, NAME);
     let mut objects = vec![
         service_account(options),
         Object::new(
@@ -47,7 +49,7 @@ pub(in crate::install) fn objects(
             Kind::ClusterRoleBinding,
             namespace,
             &role,
-            binding(namespace, &role),
+            binding::binding(Kind::ClusterRole, &role, &[account]),
         ),
         network_policy(namespace),
         deployment(external_dns, options, dns, owner),
@@ -84,21 +86,6 @@ fn rules(external_dns: &ExternalDns, dns: &DnsSurroundings) -> Vec<Value> {
         rules.push(rule(group, &["dnsendpoints/status"], &["update"]));
     }
     rules
-}
-
-fn binding(namespace: &str, role: &str) -> Value {
-    json!({
-        "roleRef": {
-            "apiGroup": Kind::ClusterRole.resource().group,
-            "kind": Kind::ClusterRole.name(),
-            "name": role,
-        },
-        "subjects": [{
-            "kind": Kind::ServiceAccount.name(),
-            "namespace": namespace,
-            "name": NAME,
-        }],
-    })
 }
 
 /// The namespace lets nothing else in.
