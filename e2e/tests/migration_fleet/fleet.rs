@@ -63,7 +63,7 @@ pub(crate) async fn scenario(testbed: &mut Testbed, fixture: &mut Fixture) -> Re
         .step("the healthy ones migrate, while their operator is killed");
     let open = json!({ "concurrency": CONCURRENCY });
     fixture.switch(&testbed.admin, &open).await?;
-    let kills = killed::scenario(fixture, &cases).await?;
+    let kills = killed::scenario(testbed, fixture, &cases).await?;
     let patience = EACH * u32::try_from(cases.len())?;
     wait::until(
         "each to have gone or to say why not",

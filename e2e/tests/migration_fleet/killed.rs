@@ -1,43 +1,51 @@
 //! M02: the operator is killed while it migrates, and another one follows.
 
 use std::fmt;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use migration::groups::Direction;
 use testbed::migration::object_snapshot::holds;
 use testbed::migration::{Manner, executor};
+use testbed::testbed::Testbed;
 use testbed::wait;
 
 use crate::migration_fleet::fixture::Fixture;
-use crate::migration_fleet::fleet::Case;
+use crate::migration_fleet::fleet::{Case, EACH};
 
 /// How often, unless the variable says another number.
 const KILLS: usize = 4;
 const KILLS_VARIABLE: &str = "HYPERSHIFT_FLEET_KILLS";
 /// It is killed after at most so many more reports of its progress.
 const MOST: u64 = 14;
-/// How long an operator may report nothing, with a lease to be waited for.
-const SILENCE: Duration = Duration::from_secs(40);
 
 /// The phases that it was killed in.
 #[derive(Debug, Default)]
 pub(crate) struct Kills(Vec<String>);
 
 /// Kills it some times at random moments, and looks at what it left.
-pub(crate) async fn scenario(fixture: &mut Fixture, cases: &[Case]) -> Result<Kills> {
+pub(crate) async fn scenario(
+    testbed: &Testbed,
+    fixture: &mut Fixture,
+    cases: &[Case],
+) -> Result<Kills> {
     let mut kills = Kills::default();
     let mut seed = seed();
     for _ in 0..times()? {
         let mark = fixture.trail.mark();
         let moves = 1 + usize::try_from(random(&mut seed) % MOST)?;
-        let outcome = wait::until("the operator to get on", SILENCE, async || {
-            let reported = fixture.trail.mark() - mark;
-            anyhow::ensure!(reported >= moves, "{reported} reports of {moves}");
-            Ok(())
+        let patience = EACH * u32::try_from(cases.len())?;
+        let what = "the operator to get on, or to have nothing left to migrate";
+        let is_over = wait::until(what, patience, async || {
+            if fixture.trail.mark() - mark >= moves {
+                return Ok(false);
+            }
+            for case in cases {
+                case.has_ended(testbed).await?;
+            }
+            Ok(true)
         });
-        if outcome.await.is_err() {
-            // Nothing is left to be migrated.
+        if is_over.await? {
             break;
         }
         fixture.kill()?;
@@ -52,6 +60,7 @@ pub(crate) async fn scenario(fixture: &mut Fixture, cases: &[Case]) -> Result<Ki
         }
         fixture.follow().await?;
     }
+    ensure!(!kills.0.is_empty(), "the operator was never killed");
     Ok(kills)
 }
 
