@@ -1,6 +1,7 @@
 //! What is created and destroyed, call by call, and what is left when a command is killed at any of them.
 
 mod bastion;
+mod interruptions;
 mod named_roles;
 mod proxy;
 mod recovery;
@@ -121,15 +122,6 @@ async fn destroy(fake: &Fake) -> anyhow::Result<()> {
     };
     executor.destroy_network(&request).await?;
     executor.destroy_identity(limit).await
-}
-
-/// What can happen at a call.
-fn faults(at: usize) -> [Fault; 3] {
-    [
-        Fault::KilledBefore(at),
-        Fault::KilledAfter(at),
-        Fault::Lost(at),
-    ]
 }
 
 /// What there is beside the public zone and NAT gateways that are deleted already.
@@ -264,53 +256,15 @@ async fn a_second_run_changes_nothing_and_destruction_leaves_nothing() {
 /// Killed before or after any call, or with a lost response, and run again: the same state, and nothing twice.
 #[tokio::test]
 async fn creation_continues_where_it_was_interrupted() {
-    let reference = Fake::with_zone(BASE);
-    create(&reference).await.unwrap();
-    let expected = reference.state().snapshot();
-    for at in 0..reference.count() {
-        for fault in faults(at) {
-            let fake = Fake::with_zone(BASE);
-            fake.set_fault(Some(fault));
-            let killed = create(&fake).await;
-            assert!(
-                killed.is_err() || matches!(fault, Fault::Lost(_)),
-                "{fault:?}"
-            );
-            fake.set_fault(None);
-            create(&fake).await.unwrap();
-            assert_eq!(fake.state().snapshot(), expected, "{fault:?}");
-        }
-    }
+    let account = async || Fake::with_zone(BASE);
+    interruptions::is_continued("one account", account, create, |_, _| {}).await;
 }
 
 /// The same of a destruction, and of one that follows an interrupted creation.
 #[tokio::test]
 async fn destruction_leaves_nothing_however_it_was_interrupted() {
-    let reference = Fake::with_zone(BASE);
-    create(&reference).await.unwrap();
-    let creation = reference.count();
-    reference.set_fault(None);
-    destroy(&reference).await.unwrap();
-    let destruction = reference.count();
-    for at in 0..destruction {
-        for fault in faults(at) {
-            let fake = Fake::with_zone(BASE);
-            create(&fake).await.unwrap();
-            fake.set_fault(Some(fault));
-            drop(destroy(&fake).await);
-            fake.set_fault(None);
-            destroy(&fake).await.unwrap();
-            assert_eq!(left(&fake), [""; 0], "{fault:?}");
-        }
-    }
-    for at in 0..creation {
-        let fake = Fake::with_zone(BASE);
-        fake.set_fault(Some(Fault::KilledAfter(at)));
-        drop(create(&fake).await);
-        fake.set_fault(None);
-        destroy(&fake).await.unwrap();
-        assert_eq!(left(&fake), [""; 0], "killed after {at}");
-    }
+    let account = async || Fake::with_zone(BASE);
+    interruptions::is_destroyed("one account", account, create, destroy, left, &[]).await;
 }
 
 /// The filter of the fake finds those of all clusters.

@@ -121,51 +121,20 @@ async fn a_bastion_is_created_once_and_its_destruction_leaves_the_network() {
 /// Killed before or after any call, or with a lost response, and run again: the same state, and nothing twice.
 #[tokio::test]
 async fn the_creation_of_a_bastion_continues_where_it_was_interrupted() {
-    let reference = account().await;
-    make(&reference, &request(KEY)).await.unwrap();
-    let expected = reference.state().snapshot();
-    for at in 0..reference.count() {
-        for fault in faults(at) {
-            let fake = account().await;
-            fake.set_fault(Some(fault));
-            let killed = make(&fake, &request(KEY)).await;
-            let may_succeed = matches!(fault, Fault::Lost(_));
-            assert!(killed.is_err() || may_succeed, "{fault:?}");
-            fake.set_fault(None);
-            make(&fake, &request(KEY)).await.unwrap();
-            assert_eq!(fake.state().snapshot(), expected, "{fault:?}");
-            assert_eq!(fake.state().instances.len(), 1, "{fault:?}");
-        }
-    }
+    let make = async |fake: &Fake| make(fake, &request(KEY)).await;
+    interruptions::is_continued("a bastion", account, make, |fake, fault| {
+        assert_eq!(fake.state().instances.len(), 1, "{fault:?}");
+    })
+    .await;
 }
 
 /// The same of a destruction, and of one that follows an interrupted creation.
 #[tokio::test]
 async fn the_destruction_of_a_bastion_leaves_nothing_however_it_was_interrupted() {
-    let reference = account().await;
-    let before = reference.state().snapshot();
-    make(&reference, &request(KEY)).await.unwrap();
-    reference.set_fault(None);
-    unmake(&reference).await.unwrap();
-    for at in 0..reference.count() {
-        for fault in faults(at) {
-            let fake = account().await;
-            make(&fake, &request(KEY)).await.unwrap();
-            fake.set_fault(Some(fault));
-            drop(unmake(&fake).await);
-            fake.set_fault(None);
-            unmake(&fake).await.unwrap();
-            assert_eq!(fake.state().snapshot(), before, "{fault:?}");
-        }
-    }
-    for at in 0..calls_of_creation().await {
-        let fake = account().await;
-        fake.set_fault(Some(Fault::KilledAfter(at)));
-        drop(make(&fake, &request(KEY)).await);
-        fake.set_fault(None);
-        unmake(&fake).await.unwrap();
-        assert_eq!(fake.state().snapshot(), before, "killed after {at}");
-    }
+    let before = account().await.state().snapshot();
+    let make = async |fake: &Fake| make(fake, &request(KEY)).await;
+    let rest = |fake: &Fake| fake.state().snapshot();
+    interruptions::is_destroyed("a bastion", account, make, unmake, rest, &before).await;
 }
 
 /// Also what an interrupted creation or destruction of a bastion leaves.

@@ -37,14 +37,6 @@ async fn create_cli_role(fake: &Fake) -> anyhow::Result<String> {
     executor(fake, &scope).create_cli_role("cli").await
 }
 
-fn faults(at: usize) -> [Fault; 3] {
-    [
-        Fault::KilledBefore(at),
-        Fault::KilledAfter(at),
-        Fault::Lost(at),
-    ]
-}
-
 #[tokio::test]
 async fn roles_of_the_operator_are_described_by_their_arns() {
     let fake = account();
@@ -79,24 +71,13 @@ async fn roles_need_the_identity_provider_of_their_issuer() {
 /// Killed before or after any call, or with a lost response, and run again: the same state.
 #[tokio::test]
 async fn interrupted_creations_of_roles_are_continued() {
-    let reference = account();
-    create_operator_roles(&reference).await.unwrap();
-    create_cli_role(&reference).await.unwrap();
-    let expected = reference.state().snapshot();
-    for at in 0..reference.count() {
-        for fault in faults(at) {
-            let fake = account();
-            fake.set_fault(Some(fault));
-            let first = create_operator_roles(&fake).await;
-            let second = create_cli_role(&fake).await;
-            let is_lost = matches!(fault, Fault::Lost(_));
-            assert!(first.is_err() || second.is_err() || is_lost, "{fault:?}");
-            fake.set_fault(None);
-            create_operator_roles(&fake).await.unwrap();
-            create_cli_role(&fake).await.unwrap();
-            assert_eq!(fake.state().snapshot(), expected, "{fault:?}");
-        }
-    }
+    let create = async |fake: &Fake| {
+        let operator = create_operator_roles(fake).await;
+        let cli = create_cli_role(fake).await;
+        operator?;
+        cli
+    };
+    interruptions::is_continued("roles", async || account(), create, |_, _| {}).await;
 }
 
 #[tokio::test]

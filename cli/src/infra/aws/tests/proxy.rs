@@ -141,22 +141,13 @@ async fn an_endpoint_of_another_service_is_refused() {
 #[tokio::test]
 async fn creation_with_a_proxy_continues_where_it_was_interrupted() {
     for proxy in proxies() {
-        let reference = Fake::with_zone(BASE);
-        create(&reference, proxy.clone()).await.unwrap();
-        let expected = reference.state().snapshot();
-        for at in 0..reference.count() {
-            for fault in faults(at) {
-                let fake = Fake::with_zone(BASE);
-                fake.set_fault(Some(fault));
-                let killed = create(&fake, proxy.clone()).await;
-                let may_succeed = matches!(fault, Fault::Lost(_));
-                assert!(killed.is_err() || may_succeed, "{fault:?}");
-                fake.set_fault(None);
-                create(&fake, proxy.clone()).await.unwrap();
-                assert_eq!(fake.state().snapshot(), expected, "{fault:?}");
-                assert!(fake.state().instances.len() <= 1, "{fault:?}");
-            }
-        }
+        let what = format!("{proxy:?}");
+        let account = async || Fake::with_zone(BASE);
+        let create = async |fake: &Fake| create(fake, proxy.clone()).await;
+        interruptions::is_continued(&what, account, create, |fake, fault| {
+            assert!(fake.state().instances.len() <= 1, "{what} {fault:?}");
+        })
+        .await;
     }
 }
 
@@ -164,30 +155,10 @@ async fn creation_with_a_proxy_continues_where_it_was_interrupted() {
 #[tokio::test]
 async fn destruction_with_a_proxy_leaves_nothing_however_it_was_interrupted() {
     for proxy in proxies() {
-        let reference = Fake::with_zone(BASE);
-        create(&reference, proxy.clone()).await.unwrap();
-        let creation = reference.count();
-        reference.set_fault(None);
-        destroy(&reference).await.unwrap();
-        for at in 0..reference.count() {
-            for fault in faults(at) {
-                let fake = Fake::with_zone(BASE);
-                create(&fake, proxy.clone()).await.unwrap();
-                fake.set_fault(Some(fault));
-                drop(destroy(&fake).await);
-                fake.set_fault(None);
-                destroy(&fake).await.unwrap();
-                assert_eq!(left(&fake), [""; 0], "{fault:?}");
-            }
-        }
-        for at in 0..creation {
-            let fake = Fake::with_zone(BASE);
-            fake.set_fault(Some(Fault::KilledAfter(at)));
-            drop(create(&fake, proxy.clone()).await);
-            fake.set_fault(None);
-            destroy(&fake).await.unwrap();
-            assert_eq!(left(&fake), [""; 0], "killed after {at}");
-        }
+        let what = format!("{proxy:?}");
+        let account = async || Fake::with_zone(BASE);
+        let create = async |fake: &Fake| create(fake, proxy.clone()).await;
+        interruptions::is_destroyed(&what, account, create, destroy, left, &[]).await;
     }
 }
 

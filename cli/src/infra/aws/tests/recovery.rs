@@ -49,26 +49,10 @@ async fn a_recovery_continues_where_it_was_interrupted() {
     for url in [OWN, SHARED, ELSEWHERE] {
         for recreate in [Recreate::Missing, Recreate::All] {
             let request = request(url, recreate);
-            let reference = Fake::default();
-            recover(&reference, &request).await.unwrap();
-            let expected = reference.state().snapshot();
-            for at in 0..reference.count() {
-                for fault in [
-                    Fault::KilledBefore(at),
-                    Fault::KilledAfter(at),
-                    Fault::Lost(at),
-                ] {
-                    let fake = Fake::default();
-                    fake.set_fault(Some(fault));
-                    let killed = recover(&fake, &request).await;
-                    let is_lost = matches!(fault, Fault::Lost(_));
-                    assert!(killed.is_err() || is_lost, "{url} {fault:?}");
-                    fake.set_fault(None);
-                    recover(&fake, &request).await.unwrap();
-                    let found = fake.state().snapshot();
-                    assert_eq!(found, expected, "{url} {recreate:?} {fault:?}");
-                }
-            }
+            let recover = async |fake: &Fake| recover(fake, &request).await;
+            let what = format!("{url} {recreate:?}");
+            let account = async || Fake::default();
+            interruptions::is_continued(&what, account, recover, |_, _| {}).await;
         }
     }
 }

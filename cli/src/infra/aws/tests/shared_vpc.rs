@@ -191,21 +191,10 @@ async fn second_run_changes_nothing_and_destruction_leaves_nothing_in_two_accoun
 #[tokio::test]
 async fn creation_in_two_accounts_continues_where_it_was_interrupted() {
     for zones in PLACES {
-        let reference = Fake::with_zone(BASE);
-        create(&reference, zones).await.unwrap();
-        let expected = reference.state().snapshot();
-        for at in 0..reference.count() {
-            for fault in faults(at) {
-                let fake = Fake::with_zone(BASE);
-                fake.set_fault(Some(fault));
-                let killed = create(&fake, zones).await;
-                let may_succeed = matches!(fault, Fault::Lost(_));
-                assert!(killed.is_err() || may_succeed, "{fault:?}");
-                fake.set_fault(None);
-                create(&fake, zones).await.unwrap();
-                assert_eq!(fake.state().snapshot(), expected, "{zones:?} {fault:?}");
-            }
-        }
+        let account = async || Fake::with_zone(BASE);
+        let create = async |fake: &Fake| create(fake, zones).await;
+        let what = format!("{zones:?}");
+        interruptions::is_continued(&what, account, create, |_, _| {}).await;
     }
 }
 
@@ -213,30 +202,11 @@ async fn creation_in_two_accounts_continues_where_it_was_interrupted() {
 #[tokio::test]
 async fn destruction_in_two_accounts_leaves_nothing_however_it_was_interrupted() {
     for zones in PLACES {
-        let reference = Fake::with_zone(BASE);
-        create(&reference, zones).await.unwrap();
-        let creation = reference.count();
-        reference.set_fault(None);
-        destroy(&reference, zones).await.unwrap();
-        for at in 0..reference.count() {
-            for fault in faults(at) {
-                let fake = Fake::with_zone(BASE);
-                create(&fake, zones).await.unwrap();
-                fake.set_fault(Some(fault));
-                drop(destroy(&fake, zones).await);
-                fake.set_fault(None);
-                destroy(&fake, zones).await.unwrap();
-                assert_eq!(left(&fake), [""; 0], "{zones:?} {fault:?}");
-            }
-        }
-        for at in 0..creation {
-            let fake = Fake::with_zone(BASE);
-            fake.set_fault(Some(Fault::KilledAfter(at)));
-            drop(create(&fake, zones).await);
-            fake.set_fault(None);
-            destroy(&fake, zones).await.unwrap();
-            assert_eq!(left(&fake), [""; 0], "{zones:?}, killed after {at}");
-        }
+        let account = async || Fake::with_zone(BASE);
+        let create = async |fake: &Fake| create(fake, zones).await;
+        let destroy = async |fake: &Fake| destroy(fake, zones).await;
+        let what = format!("{zones:?}");
+        interruptions::is_destroyed(&what, account, create, destroy, left, &[]).await;
     }
 }
 
