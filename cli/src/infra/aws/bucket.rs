@@ -17,7 +17,7 @@ const FIRST_REGION: &str = "us-east-1";
 const OWN_BUCKET: &str = "oidc";
 const REGISTRY: &str = "image-registry-";
 /// Responses about a bucket that has just been created.
-pub(super) const NEW_BUCKET: [&str; 2] = ["NoSuchBucket", "OperationAborted"];
+const NEW_BUCKET: [&str; 2] = ["NoSuchBucket", "OperationAborted"];
 /// What a request says that is about a bucket that does not exist; the response of HEAD has no body.
 const ABSENT: [&str; 2] = ["NoSuchBucket", "404"];
 
@@ -148,17 +148,31 @@ impl<C: Calls> Executor<'_, C> {
             return Ok(());
         };
         for (path, document) in key.documents(&issuer.url) {
-            let key = format!("{}/{path}", self.scope.infra_id);
-            let call = Call::s3("PutObject")
-                .with("Bucket", bucket)
-                .with("Key", &key)
-                .with("Body", document);
-            self.settle(&call, &[], &["NoSuchBucket"])
-                .await
-                .with_context(|| format!("failed to write s3://{bucket}/{key}"))?;
+            self.put_document(bucket, path, &document).await?;
         }
         self.say(&format!("documents of issuer {}: written", issuer.url));
         Ok(())
+    }
+
+    /// Writes one document of the issuer.
+    pub(super) async fn put_document(
+        &self,
+        bucket: &str,
+        path: &str,
+        document: &str,
+    ) -> anyhow::Result<()> {
+        let key = self.document_key(path);
+        let call = Call::s3("PutObject")
+            .with("Bucket", bucket)
+            .with("Key", &key)
+            .with("Body", document);
+        let written = self.settle(&call, &[], &NEW_BUCKET).await;
+        written.with_context(|| format!("failed to write s3://{bucket}/{key}"))
+    }
+
+    /// The key of a document in a bucket, by its path below the issuer.
+    pub(super) fn document_key(&self, path: &str) -> String {
+        format!("{}/{path}", self.scope.infra_id)
     }
 
     /// Deletes the documents in the bucket of a provider, and the bucket of the infrastructure.

@@ -19,7 +19,7 @@ use super::roles::{
 use super::signing_key::SigningKey;
 
 /// Who tokens are for.
-pub(super) const CLIENTS: [&str; 2] = ["openshift", "sts.amazonaws.com"];
+const CLIENTS: [&str; 2] = ["openshift", "sts.amazonaws.com"];
 /// Of the authority that issues certificates of S3; IAM checks the chain itself.
 pub(super) const THUMBPRINT: &str = "A9D53002E97E00E043244F3D170D6F4C414104FD";
 const ABSENT: [&str; 1] = ["NoSuchEntity"];
@@ -278,11 +278,7 @@ impl<C: Calls> Executor<'_, C> {
                      the flag"
                 );
             }
-            let call = Call::iam("CreateOpenIDConnectProvider")
-                .with("Url", url)
-                .list("ClientIDList.member", CLIENTS)
-                .list("ThumbprintList.member", [THUMBPRINT])
-                .tags("Tags.member", &self.scope.tags(&self.scope.infra_id));
+            let call = self.new_provider(url, &[THUMBPRINT]);
             match self.calls.call(&call).await {
                 Ok(response) => {
                     let path = "CreateOpenIDConnectProviderResult/OpenIDConnectProviderArn";
@@ -294,6 +290,15 @@ impl<C: Calls> Executor<'_, C> {
                 Err(error) => return Err(error).with_context(what),
             }
         }
+    }
+
+    /// The call that creates the identity provider of an issuer.
+    pub(super) fn new_provider(&self, url: &str, thumbprints: &[&str]) -> Call {
+        Call::iam("CreateOpenIDConnectProvider")
+            .with("Url", url)
+            .list("ClientIDList.member", CLIENTS)
+            .list("ThumbprintList.member", thumbprints)
+            .tags("Tags.member", &self.scope.tags(&self.scope.infra_id))
     }
 
     pub(super) async fn find_provider(&self, suffix: &str) -> Result<Option<String>, Error> {
@@ -314,12 +319,9 @@ impl<C: Calls> Executor<'_, C> {
         if !self.may_change(provider) {
             bail!("{arn} belongs to another cluster: choose another --infra-id");
         }
-        let texts = |path| provider.items(path).iter().map(|it| it.text.as_str());
-        let has_clients = CLIENTS
-            .iter()
-            .all(|client| texts("ClientIDList").any(|it| it == *client));
-        let has_thumbprint = texts("ThumbprintList").any(|it| it.eq_ignore_ascii_case(THUMBPRINT));
-        Ok(has_clients && has_thumbprint)
+        let mut thumbprints = provider.items("ThumbprintList").iter();
+        let has_thumbprint = thumbprints.any(|it| it.text.eq_ignore_ascii_case(THUMBPRINT));
+        Ok(has_clients(provider) && has_thumbprint)
     }
 
     pub(super) async fn find_role(&self, name: &str) -> Result<Option<Element>, Error> {
@@ -431,4 +433,11 @@ impl<C: Calls> Executor<'_, C> {
                 .cloned()
         }))
     }
+}
+
+/// Whether an identity provider issues tokens for all components of a cluster.
+pub(super) fn has_clients(provider: &Element) -> bool {
+    let clients = provider.items("ClientIDList");
+    let mut wanted = CLIENTS.iter();
+    wanted.all(|client| clients.iter().any(|it| it.text == *client))
 }

@@ -3,11 +3,11 @@
 use anyhow::Context as _;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::Value;
+use support::aws::is_region;
 use support::aws::oidc::{self, DISCOVERY, KEYS};
-use support::aws::{Element, is_region};
 
 use super::bucket::{Issuer, Store};
-use super::create_identity::{CLIENTS, THUMBPRINT};
+use super::create_identity::THUMBPRINT;
 use crate::Usage;
 
 /// Why a container waits that ends as soon as it starts.
@@ -166,13 +166,6 @@ pub(super) fn thumbprints(issuer: &Issuer) -> &'static [&'static str] {
         Some(_) => &[THUMBPRINT],
         None => &[],
     }
-}
-
-/// Whether a provider has what components of a cluster need.
-pub(super) fn is_complete(provider: &Element) -> bool {
-    let clients = provider.items("ClientIDList");
-    let mut wanted = CLIENTS.iter();
-    wanted.all(|client| clients.iter().any(|it| it.text == *client))
 }
 
 /// Whether a container of a pod ends again and again.

@@ -6,13 +6,11 @@ use anyhow::{Context as _, bail};
 use support::aws::Error;
 use support::aws::oidc::KEYS;
 
-use super::bucket::{NEW_BUCKET, Store};
+use super::bucket::Store;
 use super::call::{Call, Calls, Tags};
-use super::create_identity::CLIENTS;
+use super::create_identity::has_clients;
 use super::executor::Executor;
-use super::issuer_recovery::{
-    Documents, Found, FoundProvider, Place, Recreate, is_complete, thumbprints,
-};
+use super::issuer_recovery::{Documents, Found, FoundProvider, Place, Recreate, thumbprints};
 use super::scope::tags;
 
 /// Tag of a bucket for several clusters that this command has created: it belongs to none of them.
@@ -151,7 +149,7 @@ impl<C: Calls> Executor<'_, C> {
             return Ok(missing);
         }
         for path in Documents::paths() {
-            let key = self.key(path);
+            let key = self.document_key(path);
             let call = Call::s3("ListObjectsV2")
                 .with("Bucket", bucket)
                 .with("prefix", &key);
@@ -177,7 +175,7 @@ impl<C: Calls> Executor<'_, C> {
         if found.missing.contains(&KEYS) {
             return Ok(());
         }
-        let (bucket, key) = (request.bucket(), self.key(KEYS));
+        let (bucket, key) = (request.bucket(), self.document_key(KEYS));
         let call = Call::s3("GetObject")
             .with("Bucket", bucket)
             .with("Key", &key);
@@ -185,15 +183,12 @@ impl<C: Calls> Executor<'_, C> {
         let stored = stored.with_context(|| format!("failed to read s3://{bucket}/{key}"))?;
         if !documents.has_keys(&stored.text) {
             bail!(
-                "s3://{bucket}/{key} has another key than the hosted cluster: it belongs to another cluster, or the key was                  replaced. If no other cluster has the infrastructure name {}, delete the object, and run the command again",
+                "s3://{bucket}/{key} has another key than the hosted cluster: it belongs to another cluster, or the key was \
+                 replaced. If no other cluster has the infrastructure name {}, delete the object, and run the command again",
                 self.scope.infra_id
             );
         }
         Ok(())
-    }
-
-    fn key(&self, path: &str) -> String {
-        format!("{}/{path}", self.scope.infra_id)
     }
 
     async fn found_provider(&self, request: &RecoveryRequest) -> anyhow::Result<FoundProvider> {
@@ -212,7 +207,7 @@ impl<C: Calls> Executor<'_, C> {
         if !self.may_change(provider) {
             bail!("{arn} belongs to another cluster: check --infra-id and --issuer");
         }
-        if is_complete(provider) {
+        if has_clients(provider) {
             return Ok(FoundProvider::Complete(arn));
         }
         Ok(FoundProvider::Incomplete(arn))
@@ -261,14 +256,7 @@ impl<C: Calls> Executor<'_, C> {
     ) -> anyhow::Result<()> {
         let bucket = request.bucket();
         for (path, document) in documents.texts() {
-            let key = self.key(path);
-            let call = Call::s3("PutObject")
-                .with("Bucket", bucket)
-                .with("Key", &key)
-                .with("Body", document);
-            self.settle(&call, &[], &NEW_BUCKET)
-                .await
-                .with_context(|| format!("failed to write s3://{bucket}/{key}"))?;
+            self.put_document(bucket, path, document).await?;
         }
         self.say(&format!("documents in bucket {bucket}: written"));
         Ok(())
@@ -289,11 +277,7 @@ impl<C: Calls> Executor<'_, C> {
                 .await
                 .with_context(what)?;
         }
-        let call = Call::iam("CreateOpenIDConnectProvider")
-            .with("Url", url)
-            .list("ClientIDList.member", CLIENTS)
-            .list("ThumbprintList.member", thumbprints(issuer))
-            .tags("Tags.member", &self.scope.tags(&self.scope.infra_id));
+        let call = self.new_provider(url, thumbprints(issuer));
         // An earlier attempt whose response was lost has created it.
         let done = ["EntityAlreadyExists"];
         self.settle(&call, &done, &BUSY).await.with_context(what)?;
