@@ -75,7 +75,7 @@ pub(super) fn objects(namespace: &str, types: &Types) -> Vec<Object> {
         )
     };
     let binding = |name: &str, subjects: &[Value]| {
-        let fields = binding::binding(Kind::ClusterRole, name, subjects);
+        let fields = binding::fields(Kind::ClusterRole, name, subjects);
         Object::new(Kind::ClusterRoleBinding, namespace, name, fields)
     };
     vec![

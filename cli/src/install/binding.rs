@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::kind::Kind;
 
 /// The fields of a binding that gives a role to subjects.
-pub(super) fn binding(role: Kind, name: &str, subjects: &[Value]) -> Value {
+pub(super) fn fields(role: Kind, name: &str, subjects: &[Value]) -> Value {
     json!({
         "roleRef": {
             "apiGroup": role.resource().group,

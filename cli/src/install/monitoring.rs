@@ -4,7 +4,7 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::args::PlatformMonitoring;
-use super::binding::{binding as bind, service_account};
+use super::binding;
 use super::kind::Kind;
 use super::object::Object;
 use super::options::Options;
@@ -57,8 +57,8 @@ fn prometheus_role(namespace: &str, [role, binding]: [Kind; 2], name: &str) -> V
         "resources": ["services", "endpoints", "pods"],
         "verbs": ["get", "list", "watch"],
     }]);
-    let prometheus = service_account("openshift-monitoring", PROMETHEUS);
-    let bound = bind(role, name, &[prometheus]);
+    let prometheus = binding::service_account("openshift-monitoring", PROMETHEUS);
+    let bound = binding::fields(role, name, &[prometheus]);
     vec![
         Object::new(role, namespace, name, json!({ "rules": rules })),
         Object::new(binding, namespace, name, bound),

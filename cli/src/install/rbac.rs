@@ -219,7 +219,7 @@ fn binding(kind: Kind, namespace: &str, role: &str, operator: Operator) -> Objec
         Kind::Role
     };
     let account = binding::service_account(namespace, operator.name());
-    let fields = binding::binding(role_kind, role, &[account]);
+    let fields = binding::fields(role_kind, role, &[account]);
     Object::new(kind, namespace, role, fields)
 }
 

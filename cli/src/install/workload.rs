@@ -233,12 +233,7 @@ fn container(options: &Options, operator: Operator) -> Value {
         "livenessProbe": probe("/livez", 10, 6),
         "readinessProbe": probe("/readyz", 5, 3),
         "resources": resources(),
-        "securityContext": {
-            "allowPrivilegeEscalation": false,
-            "capabilities": { "drop": ["ALL"] },
-            "readOnlyRootFilesystem": true,
-            "runAsNonRoot": true,
-        },
+        "securityContext": container_security(),
         "terminationMessagePolicy": "FallbackToLogsOnError",
     });
     let mounts: Vec<_> = volumes(options).map(|(_, mount)| mount).collect();
@@ -301,6 +296,16 @@ fn environment(options: &Options) -> Vec<Value> {
         environment.push(plain(name, value));
     }
     environment
+}
+
+/// The restrictions of all containers.
+pub(super) fn container_security() -> Value {
+    json!({
+        "allowPrivilegeEscalation": false,
+        "capabilities": { "drop": ["ALL"] },
+        "readOnlyRootFilesystem": true,
+        "runAsNonRoot": true,
+    })
 }
 
 fn probe(path: &str, period_seconds: u8, failure_threshold: u8) -> Value {

@@ -12,7 +12,9 @@ use crate::install::kind::{Kind, text};
 use crate::install::monitoring;
 use crate::install::object::{Id, Object};
 use crate::install::options::{Options, Private};
-use crate::install::workload::{METRICS_PORT_NAME, NAME_LABEL, Operator, PULL_SECRET};
+use crate::install::workload::{
+    METRICS_PORT_NAME, NAME_LABEL, Operator, PULL_SECRET, container_security,
+};
 
 /// Port on which the API server is answered.
 const PORT: u16 = 8443;
@@ -245,7 +247,7 @@ pub(crate) fn renewal(private: &Private, crds: &[Value]) -> Vec<Object> {
 
 fn bound(role: &str, namespace: &str, account: &str) -> Value {
     let account = binding::service_account(namespace, account);
-    binding::binding(Kind::ClusterRole, role, &[account])
+    binding::fields(Kind::ClusterRole, role, &[account])
 }
 
 fn service_monitor(setup: &Setup) -> Object {
@@ -346,15 +348,6 @@ fn spec(setup: &Setup, backends: &[Value]) -> Value {
     })
 }
 
-fn security() -> Value {
-    json!({
-        "allowPrivilegeEscalation": false,
-        "capabilities": { "drop": ["ALL"] },
-        "readOnlyRootFilesystem": true,
-        "runAsNonRoot": true,
-    })
-}
-
 fn backend_container(index: usize, name: &str, image: &str, options: &Options) -> Value {
     let mut args: Vec<String> = FLAGS.iter().map(|&flag| flag.to_owned()).collect();
     args.extend([
@@ -380,7 +373,7 @@ fn backend_container(index: usize, name: &str, image: &str, options: &Options) -
             "requests": { "cpu": "10m", "memory": "64Mi" },
             "limits": { "memory": BACKEND_LIMIT },
         },
-        "securityContext": security(),
+        "securityContext": container_security(),
         "volumeMounts": [{ "name": "certificates", "mountPath": CERTIFICATES, "readOnly": true }],
         "terminationMessagePolicy": "FallbackToLogsOnError",
     })
@@ -434,7 +427,7 @@ fn shim_container(setup: &Setup, options: &Options, private: &Private) -> Value 
             "requests": { "cpu": "10m", "memory": "32Mi" },
             "limits": { "memory": SHIM_LIMIT },
         },
-        "securityContext": security(),
+        "securityContext": container_security(),
         "volumeMounts": mounts,
         "terminationMessagePolicy": "FallbackToLogsOnError",
     })

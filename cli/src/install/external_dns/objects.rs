@@ -8,7 +8,9 @@ use crate::install::binding;
 use crate::install::kind::Kind;
 use crate::install::object::Object;
 use crate::install::options::Options;
-use crate::install::workload::{APP_LABEL, NAME_LABEL, OPERATOR_PRIORITY, PULL_SECRET};
+use crate::install::workload::{
+    APP_LABEL, NAME_LABEL, OPERATOR_PRIORITY, PULL_SECRET, container_security,
+};
 
 /// Port of probes and metrics.
 const PORT: u16 = 7979;
@@ -49,7 +51,7 @@ pub(in crate::install) fn objects(
             Kind::ClusterRoleBinding,
             namespace,
             &role,
-            binding::binding(Kind::ClusterRole, &role, &[account]),
+            binding::fields(Kind::ClusterRole, &role, &[account]),
         ),
         network_policy(namespace),
         deployment(external_dns, options, dns, owner),
@@ -147,12 +149,7 @@ fn deployment(
                 "failureThreshold": 5,
             },
             "resources": { "requests": { "cpu": "5m", "memory": "20Mi" } },
-            "securityContext": {
-                "allowPrivilegeEscalation": false,
-                "capabilities": { "drop": ["ALL"] },
-                "readOnlyRootFilesystem": true,
-                "runAsNonRoot": true,
-            },
+            "securityContext": container_security(),
             "terminationMessagePolicy": "FallbackToLogsOnError",
             "volumeMounts": mounts,
         }],
