@@ -109,24 +109,7 @@ pub(crate) async fn run(ctx: &Context, migrations: &Migrations, mut drain: Drain
     loop {
         let members = Arc::clone(&candidates.borrow_and_update());
         if may_have_leftovers && !members.is_empty() {
-            let activity = |id: &Id| {
-                if under_way.contains(id) {
-                    Activity::Migrating
-                } else if resting.contains(id) {
-                    Activity::Resting
-                } else {
-                    Activity::Nothing
-                }
-            };
-            let revoked = async {
-                let revoked = leftovers::revoke(ctx, &members, activity).await;
-                revoked.inspect_err(|error| {
-                    tracing::warn!(
-                        error = chain(error),
-                        "Failed to revoke permissions that a migration left behind"
-                    );
-                })
-            };
+            let revoked = leftovers(ctx, &members, &under_way, &resting);
             let revoked = ctx.controllers.pass("migration", DEADLINE, revoked).await;
             may_have_leftovers = revoked.unwrap_or(true);
         }
@@ -164,6 +147,31 @@ pub(crate) async fn run(ctx: &Context, migrations: &Migrations, mut drain: Drain
         }
     }
     while running.next().await.is_some() {}
+}
+
+/// Revokes what migrations have left behind; whether this is to be done again.
+async fn leftovers(
+    ctx: &Context,
+    members: &[Candidate],
+    under_way: &HashSet<Id>,
+    resting: &Resting,
+) -> Result<bool, Error> {
+    let activity = |id: &Id| {
+        if under_way.contains(id) {
+            Activity::Migrating
+        } else if resting.contains(id) {
+            Activity::Resting
+        } else {
+            Activity::Nothing
+        }
+    };
+    let revoked = leftovers::revoke(ctx, members, activity).await;
+    revoked.inspect_err(|error| {
+        tracing::warn!(
+            error = chain(error),
+            "Failed to revoke permissions that a migration left behind"
+        );
+    })
 }
 
 fn log(error: &Error) {
