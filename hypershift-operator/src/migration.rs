@@ -15,7 +15,7 @@
 //! Which objects are migrated, how and in which order is decided by the crate `migration`, which also
 //! keeps the journal. Here is what a hosted cluster adds to that. What is decided is pure (`candidate`, `queue`,
 //! `state_counts`, `workloads`, `health`, `annotations`); the rest reads and writes, and every write names the version
-//! that it was decided on.
+//! that it was decided on. `leftovers` revokes permissions of a migration whose operator was killed before it did.
 
 mod annotations;
 mod candidate;
